@@ -1,0 +1,1 @@
+"""The operations, one file each, by name."""

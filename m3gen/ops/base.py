@@ -1,0 +1,110 @@
+"""What an op is: the protocol that `ops/<name>.py` implements, and the values it speaks in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from m3gen.space import Config, Space
+from m3gen.spec import Problem
+from m3gen.targets import Device
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one launch must move and compute, whatever the schedule: the floor of any prediction.
+
+    `read_bytes`, `written_bytes`: unique bytes from and to memory. `flops`: matrix FLOP, padding not counted.
+    `streamed_bytes`: the part of `read_bytes` that is read once and cannot stay in a cache (the KV pages).
+    `loop_trips`: iterations of the innermost tile loop in one program of the launch.
+    """
+
+    kernel: str
+    read_bytes: float
+    written_bytes: float
+    streamed_bytes: float
+    flops: float
+    loop_trips: float
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One set of inputs on which the gate runs a candidate.
+
+    `arguments` are the keyword arguments of the generated launcher, `outputs` the names of those that it
+    writes, already poisoned with NaN where their dtype can hold it; `zero_rows` the output rows that must be
+    exactly zero. `tolerances` is the name of the grid the case belongs to ("awkward" or "peers").
+    """
+
+    name: str
+    problem: Problem
+    arguments: Mapping[str, Any]
+    outputs: tuple[str, ...]
+    zero_rows: tuple[int, ...]
+    tolerances: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Bounds of a comparison with the float64 reference; None leaves a bound out.
+
+    `row_rms`: RMS of the error over RMS of the reference, the worst row. `mean_abs`, `max_abs`: over all.
+    """
+
+    row_rms: float | None = None
+    mean_abs: float | None = None
+    max_abs: float | None = None
+    source: str = ""
+
+
+class Op(Protocol):
+    """One op. Everything that is known of it, in one file beside its template.
+
+    Only `example`, `cases` and `reference` may import torch, and they import it when called.
+    """
+
+    name: str
+    template: str  # file under templates/, e.g. "sparse_decode.py.jinja"
+
+    def space(self, problem: Problem, device: Device) -> Space:
+        """The tunables of the op on this problem, with their constraints."""
+        ...
+
+    def default(self, problem: Problem, device: Device) -> Config:
+        """What the field hard-codes today for this problem: the baseline of every ratio."""
+        ...
+
+    def canonical(self, problem: Problem) -> Problem:
+        """The problem with every load the op cannot tell apart folded into one."""
+        ...
+
+    def variant(self, problem: Problem) -> Mapping[str, str | int | bool]:
+        """What the template needs beside the config: dtypes, scale mode, head dim, page size. Never the load."""
+        ...
+
+    def work(self, problem: Problem, config: Config) -> tuple[Work, ...]:
+        """Bytes and FLOP of each launch, in launch order."""
+        ...
+
+    def example(self, problem: Problem, config: Config) -> dict[str, Any]:
+        """Keyword arguments of the launcher on torch's meta device: shapes, dtypes and strides of the problem
+        as an engine would send it, a cache of over 2 GiB included. Tracing the launcher on them gives the
+        exact arguments and grids."""
+        ...
+
+    def cases(self, problem: Problem, config: Config, seed: int) -> Iterator[Case]:
+        """Awkward inputs for this problem's dtypes and shape (the load aside), small enough to interpret."""
+        ...
+
+    def reference(self, case: Case) -> dict[str, torch.Tensor]:
+        """The outputs in float64."""
+        ...
+
+    def tolerance(self, problem: Problem, grid: str) -> Tolerance:
+        """Bounds for one grid of cases."""
+        ...

@@ -1,0 +1,101 @@
+"""`Problem`: one op on one shape for one GPU, only what the runtime can observe."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from m3gen.spec.buckets import CONTEXT_BUCKETS, ROW_BUCKETS, bucket
+from m3gen.spec.dtypes import dtype
+
+KV_SCALES = ("none", "scalar", "per_token_head")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Problem:
+    """One op on one shape.
+
+    `op`             name of the op, e.g. "sparse_decode"
+    `arch`           architecture, e.g. "gfx942"
+    `compute_units`  compute units (AMD) or SMs (NVIDIA) of the device
+    `q_dtype`        dtype of queries and output ("bf16", "fp16", "fp32")
+    `kv_dtype`       dtype of the KV cache by variant ("bf16", "e4m3fn", "e4m3fnuz", ...)
+    `kv_scale`       "none", "scalar" (one fp32 per cache) or "per_token_head" (fp32 [kv_heads, tokens])
+    `group_size`     query heads per KV head
+    `kv_heads`       KV heads on this rank
+    `head_dim`       elements per head
+    `page_size`      tokens per page; equals the sparse block
+    `topk`           selected blocks per query row
+    `query_len`      query tokens per request (over 1 under speculative decoding)
+    `rows`           query rows in the batch, a bucket of `ROW_BUCKETS`
+    `context`        tokens of context, a bucket of `CONTEXT_BUCKETS`
+
+    Raises `ValueError` naming the field when a value is outside its domain.
+    """
+
+    op: str
+    arch: str
+    compute_units: int
+    q_dtype: str = "bf16"
+    kv_dtype: str = "bf16"
+    kv_scale: str = "none"
+    group_size: int = 16
+    kv_heads: int = 1
+    head_dim: int = 128
+    page_size: int = 128
+    topk: int = 16
+    query_len: int = 1
+    rows: int = 1
+    context: int = 8192
+
+    def __post_init__(self) -> None:
+        for name in ("q_dtype", "kv_dtype"):
+            try:
+                dtype(getattr(self, name))
+            except KeyError as error:
+                raise ValueError(f"{name}: {error.args[0]}") from None
+        if self.kv_scale not in KV_SCALES:
+            raise ValueError(f"kv_scale={self.kv_scale!r}: expected one of {', '.join(KV_SCALES)}")
+        for name in ("compute_units", "group_size", "kv_heads", "head_dim", "page_size", "topk", "query_len"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name}={value!r}: expected a positive integer")
+        if self.rows not in ROW_BUCKETS:
+            raise ValueError(f"rows={self.rows!r}: expected a bucket of {ROW_BUCKETS}; use spec.bucket")
+        if self.context not in CONTEXT_BUCKETS:
+            raise ValueError(f"context={self.context!r}: expected a bucket of {CONTEXT_BUCKETS}")
+
+    @property
+    def q_heads(self) -> int:
+        """Query heads on this rank."""
+        return self.group_size * self.kv_heads
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Problem:
+        """Inverse of `to_dict`; `ValueError` on unknown or missing fields."""
+        names = {f.name for f in fields(cls)}
+        if unknown := sorted(set(data) - names):
+            raise ValueError(f"unknown problem fields: {', '.join(unknown)}")
+        try:
+            return cls(**data)
+        except TypeError as error:
+            raise ValueError(f"incomplete problem: {error}") from None
+
+    def canonical_json(self) -> str:
+        """Sorted keys, no blanks: equal problems have equal text."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+
+    @property
+    def sha(self) -> str:
+        """SHA-256 of the canonical JSON, 64 hex digits."""
+        return hashlib.sha256(self.canonical_json().encode()).hexdigest()
+
+    def with_load(self, rows: int, context: int | None = None) -> Problem:
+        """The same problem under another load, each figure rounded up to its bucket."""
+        context = self.context if context is None else bucket(context, CONTEXT_BUCKETS)
+        return replace(self, rows=bucket(rows, ROW_BUCKETS), context=context)
