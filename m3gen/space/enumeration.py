@@ -73,8 +73,8 @@ def _grow(codec: Codec, keys: Keys, level: int) -> Keys:
     size, radix = len(codec.parameters[level].values), codec.radices[level]
     active = _activity(codec, keys, level)
     if active is None or active.all():
-        product: Keys = keys[:, None] * radix + np.arange(size)
-        return product.ravel()
+        product: Keys = (keys[:, None] * radix + np.arange(size)).ravel()
+        return product
     counts = np.where(active, size, 1)
     first = np.repeat(np.cumsum(counts) - counts, counts)
     digits = np.arange(len(first)) - first

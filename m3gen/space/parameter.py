@@ -1,4 +1,4 @@
-"""`Parameter`: one tunable. A kind of parameter is a class that knows which of its values lie beside each other."""
+"""`Parameter`: one tunable. Its kind is a class that knows which values lie beside each other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Parameter:
         self.index(self.default)
 
     def index(self, value: object) -> int:
-        """Position of `value`, whose type must match too (True is not 1); `ValueError` naming the legal ones."""
+        """Position of `value`, its type included (True is not 1); `ValueError` naming the legal ones."""
         for position, legal in enumerate(self.values):
             if type(legal) is type(value) and legal == value:
                 return position

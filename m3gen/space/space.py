@@ -1,4 +1,4 @@
-"""`Space`: the valid configs of one op on one problem, each with an id; everything else is algebra over ids."""
+"""`Space`: the valid configs of one op on one problem, each with an id; all else is algebra over ids."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from m3gen.space.parameter import Parameter
 class Space:
     """Ids are 0 to len(space) - 1, in the order of declaration with the last parameter fastest.
 
-    The valid points are enumerated once, when first asked for. `ValueError` when names repeat or a rule reads a
-    parameter that is not there.
+    The valid points are enumerated once, when first asked for. `ValueError` when names repeat or a rule
+    reads a parameter that is not there.
     """
 
     def __init__(self, parameters: Sequence[Parameter], constraints: Sequence[Constraint] = ()) -> None:
@@ -141,7 +141,7 @@ class Space:
         return tuple(sorted(found))
 
     def _completions(self, level: int, bound: dict[str, Value], base: Config) -> Iterator[dict[str, Value]]:
-        """`bound` continued from `level` on as in `base`, and in every way where `base` has nothing to say."""
+        """`bound` continued from `level` as in `base`, and in every way where `base` says nothing."""
         if level == len(self.parameters):
             yield bound
             return
