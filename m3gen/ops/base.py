@@ -69,6 +69,7 @@ class Op(Protocol):
     """
 
     name: str
+    title: str  # one line, opens the docstring of its modules
     template: str  # file under templates/, e.g. "sparse_decode.py.jinja"
 
     def space(self, problem: Problem, device: Device) -> Space:
@@ -84,7 +85,11 @@ class Op(Protocol):
         ...
 
     def variant(self, problem: Problem) -> Mapping[str, str | int | bool]:
-        """What the template needs beside the config: dtypes, scale mode, head dim, page size. Never the load."""
+        """What the template needs of the problem: dtypes, scale mode, head dim, page size. Never the load."""
+        ...
+
+    def flags(self, problem: Problem, config: Config) -> Mapping[str, Any]:
+        """The config as the template's flags, every one of them set."""
         ...
 
     def work(self, problem: Problem, config: Config) -> tuple[Work, ...]:
