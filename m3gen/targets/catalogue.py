@@ -68,7 +68,7 @@ _SPELLINGS = {_spelling(name): d for d in DEVICES.values() for name in (d.name, 
 
 def _unknown(kind: str, asked: str, spelling: str, known: Iterable[str]) -> UnknownTarget:
     names = {_spelling(name): name for name in known}
-    close = get_close_matches(_spelling(spelling), names, n=2, cutoff=0.5)
+    close = get_close_matches(_spelling(spelling), names, n=3, cutoff=0.5)
     nearest = f"nearest {', '.join(names[match] for match in close)}; " if close else ""
     return UnknownTarget(
         f"unknown {kind} {asked!r}: {nearest}known {', '.join(names.values())}; see `m3gen targets`"
