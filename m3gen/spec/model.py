@@ -25,8 +25,9 @@ class Shard:
 class ModelSpec:
     """Shape of a MiniMax-M3 model, sizes in elements and tokens.
 
-    Defaults are the published text config of MiniMaxAI/MiniMax-M3 (config.json; the same values stand in
-    transformers' `MiniMaxM3VLTextConfig` and vLLM's `MiniMaxM3TextConfig`).
+    Defaults are the published text config of MiniMaxAI/MiniMax-M3 (config.json). The config classes of
+    transformers (`MiniMaxM3VLTextConfig`) and vLLM (`MiniMaxM3TextConfig`) default to the same values but for
+    `max_position`, where they keep the preview's 524288.
     """
 
     name: str = "MiniMax-M3"
@@ -71,8 +72,11 @@ class ModelSpec:
         tp = tensor_parallel
         if tp < 1 or self.q_heads % tp:
             raise ValueError(f"tp={tp} does not divide the {self.q_heads} query heads")
-        if self.kv_heads % tp and tp % self.kv_heads:
-            raise ValueError(f"tp={tp} neither divides the {self.kv_heads} KV heads nor is a multiple of them")
+        for kind, heads in (("KV", self.kv_heads), ("index", self.index_heads)):
+            if heads % tp and tp % heads:
+                raise ValueError(
+                    f"tp={tp} neither divides the {heads} {kind} heads nor is a multiple of them"
+                )
         return Shard(
             tensor_parallel=tp,
             q_heads=self.q_heads // tp,

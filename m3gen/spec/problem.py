@@ -12,6 +12,10 @@ from m3gen.spec.dtypes import dtype
 
 KV_SCALES = ("none", "scalar", "per_token_head")
 
+_NAMES = ("op", "arch", "q_dtype", "kv_dtype", "kv_scale")
+_SHAPE = ("compute_units", "group_size", "kv_heads", "head_dim", "page_size", "topk", "query_len")
+_LOAD = {"rows": ROW_BUCKETS, "context": CONTEXT_BUCKETS}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Problem:
@@ -51,6 +55,15 @@ class Problem:
     context: int = 8192
 
     def __post_init__(self) -> None:
+        # Types are checked strictly: 1, 1.0 and True are equal, but their JSON and so their shas are not.
+        for name in _NAMES:
+            value = getattr(self, name)
+            if type(value) is not str or not value:
+                raise ValueError(f"{name}={value!r}: expected a name")
+        for name in (*_SHAPE, *_LOAD):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise ValueError(f"{name}={value!r}: expected a positive integer")
         for name in ("q_dtype", "kv_dtype"):
             try:
                 dtype(getattr(self, name))
@@ -58,14 +71,9 @@ class Problem:
                 raise ValueError(f"{name}: {error.args[0]}") from None
         if self.kv_scale not in KV_SCALES:
             raise ValueError(f"kv_scale={self.kv_scale!r}: expected one of {', '.join(KV_SCALES)}")
-        for name in ("compute_units", "group_size", "kv_heads", "head_dim", "page_size", "topk", "query_len"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name}={value!r}: expected a positive integer")
-        if self.rows not in ROW_BUCKETS:
-            raise ValueError(f"rows={self.rows!r}: expected a bucket of {ROW_BUCKETS}; use spec.bucket")
-        if self.context not in CONTEXT_BUCKETS:
-            raise ValueError(f"context={self.context!r}: expected a bucket of {CONTEXT_BUCKETS}")
+        for name, edges in _LOAD.items():
+            if getattr(self, name) not in edges:
+                raise ValueError(f"{name}={getattr(self, name)}: expected a bucket of {edges}; use with_load")
 
     @property
     def q_heads(self) -> int:
@@ -96,6 +104,19 @@ class Problem:
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()
 
     def with_load(self, rows: int, context: int | None = None) -> Problem:
-        """The same problem under another load, each figure rounded up to its bucket."""
-        context = self.context if context is None else bucket(context, CONTEXT_BUCKETS)
-        return replace(self, rows=bucket(rows, ROW_BUCKETS), context=context)
+        """The same problem under another load, each figure rounded up to its bucket.
+
+        Raises `ValueError` naming the figure that is under 1 or over the last bucket.
+        """
+        return replace(
+            self,
+            rows=_rounded("rows", rows),
+            context=self.context if context is None else _rounded("context", context),
+        )
+
+
+def _rounded(name: str, value: int) -> int:
+    try:
+        return bucket(value, _LOAD[name])
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -17,7 +17,8 @@ class Architecture:
     """One instruction set. "CU" stands for a compute unit (AMD) or a streaming multiprocessor (NVIDIA),
     "SIMD" for a SIMD (AMD) or a sub-partition (NVIDIA), "wave" for a wave or a warp.
 
-    Every numeric field has an entry in `sources`: a public document or URL.
+    Every numeric field has an entry in `sources`: a public document or URL, or "derived: ..." with the
+    derivation.
     """
 
     name: str  # "gfx942", "sm_90"
@@ -38,8 +39,8 @@ class Architecture:
     shared_reserved: int  # bytes the system takes per workgroup
     shared_bytes_per_clock: int  # per CU
     l1_bytes_per_clock: int  # per CU, vector memory
-    vector_ops_per_clock: int  # fp32 FMA lanes per CU and clock
+    vector_ops_per_clock: int  # fp32 FMA lanes per CU and clock (AMD: packed v_pk_fma_f32 does two a lane)
     transcendental_ops_per_clock: int  # exp2, rcp, ... lanes per CU and clock
-    matrix_flops_per_clock: Mapping[str, int]  # dense FLOP per CU and clock, by dtype name
+    matrix_flops_per_clock: Mapping[str, int] = field(hash=False)  # dense FLOP per CU, by dtype name
     fp8: str  # the dialect of its fp8: "e4m3fnuz" or "e4m3fn"
-    sources: Mapping[str, str]  # field name -> public source
+    sources: Mapping[str, str] = field(hash=False)  # field name -> public source
