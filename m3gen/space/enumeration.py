@@ -79,7 +79,8 @@ def _grow(codec: Codec, keys: Keys, level: int) -> Keys:
     first = np.repeat(np.cumsum(counts) - counts, counts)
     digits = np.arange(len(first)) - first
     digits[np.repeat(~active, counts)] = size
-    return np.repeat(keys * radix, counts) + digits
+    extended: Keys = np.repeat(keys * radix, counts) + digits
+    return extended
 
 
 def _activity(codec: Codec, keys: Keys, level: int) -> NDArray[np.bool_] | None:
