@@ -2,7 +2,18 @@
 
 from m3gen.space.config import Config, Value
 from m3gen.space.constraint import Constraint, Violation
-from m3gen.space.parameter import Choice, Flag, Parameter, PowerOfTwo
+from m3gen.space.parameter import Choice, Flag, Ordinal, Parameter, PowerOfTwo
 from m3gen.space.space import Space
 
-__all__ = ["Choice", "Config", "Constraint", "Flag", "Parameter", "PowerOfTwo", "Space", "Value", "Violation"]
+__all__ = [
+    "Choice",
+    "Config",
+    "Constraint",
+    "Flag",
+    "Ordinal",
+    "Parameter",
+    "PowerOfTwo",
+    "Space",
+    "Value",
+    "Violation",
+]

@@ -1,0 +1,298 @@
+"""Inputs of a decode-attention op: as an engine sends them, and as they hurt; and the float64 answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from m3gen.ops.base import Case
+from m3gen.spec import Problem, dtype
+
+if TYPE_CHECKING:
+    import torch
+
+# A cache larger than any 32-bit byte offset reaches: what an engine allocates, and other code than a small one.
+_REAL_CACHE_BYTES = 3 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the cache and the queries lie in memory; logical shapes never change.
+
+    `heads_first`    pages are [kv_heads, page, ...] (HND) rather than [page, kv_heads, ...] (NHD)
+    `interleaved`    K and V share one row of 2 * head_dim elements, as vLLM keeps them
+    `padded_rows`    q is a slice of a wider fused row, the block table a slice of a wider table
+    `first_page`     pages in use start here; far enough, their byte offsets pass 2^32
+    """
+
+    heads_first: bool = True
+    interleaved: bool = True
+    padded_rows: bool = True
+    first_page: int = 1
+
+
+def example(problem: Problem, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Launcher arguments on the meta device, cache interleaved (HND) and over 2 GiB."""
+    import torch
+
+    requests = max(1, problem.rows // problem.query_len)
+    rows = requests * problem.query_len
+    page_bytes = 2 * problem.kv_heads * problem.page_size * problem.head_dim * dtype(problem.kv_dtype).bytes
+    pages = -(-_REAL_CACHE_BYTES // page_bytes)
+
+    def empty(*shape: int, of: torch.dtype) -> torch.Tensor:
+        return torch.empty(shape, dtype=of, device="meta")
+
+    q_dtype, kv_dtype = dtype(problem.q_dtype).torch(), dtype(problem.kv_dtype).torch()
+    cache = empty(pages, problem.kv_heads, problem.page_size, 2 * problem.head_dim, of=kv_dtype)
+    arguments: dict[str, Any] = {
+        "q": empty(rows, problem.q_heads, problem.head_dim, of=q_dtype),
+        "k_cache": cache[..., : problem.head_dim],
+        "v_cache": cache[..., problem.head_dim :],
+        "topk_ids": empty(problem.kv_heads, rows, problem.topk, of=torch.int32),
+        "block_table": empty(requests, -(-problem.context // problem.page_size), of=torch.int32),
+        "seq_lens": empty(requests, of=torch.int32),
+        "out": empty(rows, problem.q_heads, problem.head_dim, of=q_dtype),
+        "softmax_scale": problem.head_dim**-0.5,
+        "query_len": problem.query_len,
+    }
+    if problem.kv_scale == "scalar":
+        arguments |= {"k_scale": empty(1, of=torch.float32), "v_scale": empty(1, of=torch.float32)}
+    elif problem.kv_scale == "per_token_head":
+        scales = empty(2, problem.kv_heads, pages * problem.page_size, of=torch.float32)
+        arguments |= {"k_scale": scales[0], "v_scale": scales[1]}
+    return arguments | _workspace(flags, rows, problem, "meta")
+
+
+def cases(problem: Problem, flags: Mapping[str, Any], seed: int) -> Iterator[Case]:
+    """The awkward grid, then the peers' grid (vLLM tests/kernels/attention/test_minimax_m3.py)."""
+    page, qlen = problem.page_size, problem.query_len
+    # One below, at and one above a page; one token; padding; more pages than a list holds; stale list tails.
+    lengths = [qlen, page - 1, page, page + 1, 0, 2 * page + 44, problem.topk * page + qlen, 3 * page]
+    awkward = _Builder(problem, flags, Layout(), seed)
+    yield awkward.case("lengths", lengths, hostile_lists=True)
+    yield _Builder(problem, flags, Layout(heads_first=False, interleaved=False, padded_rows=False), seed).case(
+        "plain layout", [2 * page + 1, 0], hostile_lists=True
+    )
+    page_elements = (2 if awkward.layout.interleaved else 1) * problem.kv_heads * page * problem.head_dim
+    far = replace(awkward.layout, first_page=(1 << 31) // page_elements + 1)
+    yield _Builder(problem, flags, far, seed).case("page offset past 2^31", [page + 1])
+    if qlen > 1:  # rows before the sequence began
+        yield awkward.case("shorter than the query", [max(1, qlen - 2), page + 1])
+    for heads_first, lens in ((True, (130, 257)), (False, (129, 200, 384, 0, 0))):
+        layout = Layout(heads_first=heads_first)
+        name = f"peers {'HND' if heads_first else 'NHD'} {'-'.join(map(str, lens))}"
+        yield _Builder(problem, flags, layout, seed).case(name, list(lens), grid="peers")
+
+
+def reference(problem: Problem, arguments: Mapping[str, Any]) -> torch.Tensor:
+    """softmax(scale * q K^T) V in float64 over the selected, visible tokens; [rows, q_heads, head_dim].
+
+    P is not rounded and nothing is split: the definition, not a schedule.
+    """
+    import torch
+
+    q = arguments["q"].double()
+    block_table, seq_lens = arguments["block_table"].tolist(), arguments["seq_lens"].tolist()
+    lists = arguments["topk_ids"].tolist()
+    out = torch.zeros(q.shape, dtype=torch.float64)
+    for row in range(q.shape[0]):
+        request, token = divmod(row, problem.query_len)
+        kv_len = max(seq_lens[request] - problem.query_len + token + 1, 0)
+        for kv_head in range(problem.kv_heads):
+            keys, values = [], []
+            for block in lists[kv_head][row]:
+                live = min(problem.page_size, kv_len - block * problem.page_size)
+                if block >= 0 and live > 0:
+                    slot = (kv_head, block_table[request][block], live)
+                    keys.append(_tokens(arguments, "k", problem, *slot))
+                    values.append(_tokens(arguments, "v", problem, *slot))
+            if keys:
+                heads = slice(kv_head * problem.group_size, (kv_head + 1) * problem.group_size)
+                scores = q[row, heads] @ torch.cat(keys).T * arguments["softmax_scale"]
+                out[row, heads] = torch.softmax(scores, dim=-1) @ torch.cat(values)
+    return out
+
+
+def _tokens(
+    arguments: Mapping[str, Any], side: str, problem: Problem, kv_head: int, page: int, live: int
+) -> torch.Tensor:
+    """The first `live` tokens of one page, dequantised, in float64."""
+    tokens: torch.Tensor = arguments[f"{side}_cache"][page, kv_head, :live].double()
+    if problem.kv_scale == "scalar":
+        return tokens * arguments[f"{side}_scale"].double()
+    if problem.kv_scale == "per_token_head":
+        first = page * problem.page_size
+        return tokens * arguments[f"{side}_scale"][kv_head, first : first + live, None].double()
+    return tokens
+
+
+def _workspace(flags: Mapping[str, Any], rows: int, problem: Problem, device: str) -> dict[str, torch.Tensor]:
+    """What the launcher's `workspace` asks for."""
+    import torch
+
+    if flags["MERGE"] == "none":
+        return {}
+    splits = flags["SPLITS"] * flags["PAGE_SPLITS"]
+    partial = getattr(torch, flags["PARTIAL_TORCH"])
+    shape = (splits, rows, problem.q_heads)
+    made = {
+        "partial_out": torch.full((*shape, problem.head_dim), float("nan"), dtype=partial, device=device),
+        "partial_lse": torch.full(shape, float("nan"), dtype=torch.float32, device=device),
+    }
+    if flags["MERGE"] == "last":
+        tiles = rows // flags["PACK"] * problem.kv_heads
+        made["arrivals"] = torch.zeros(tiles, dtype=torch.int32, device=device)
+    return made
+
+
+class _Builder:
+    """Makes one case: real data where a row may look, NaN everywhere else."""
+
+    def __init__(self, problem: Problem, flags: Mapping[str, Any], layout: Layout, seed: int) -> None:
+        import torch
+
+        self.problem, self.flags, self.layout, self.seed = problem, flags, layout, seed
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def case(
+        self, name: str, seq_lens: Sequence[int], *, hostile_lists: bool = False, grid: str = "awkward"
+    ) -> Case:
+        import torch
+
+        problem = self.problem
+        rows = len(seq_lens) * problem.query_len
+        blocks = [-(-length // problem.page_size) for length in seq_lens]
+        width = max(max(blocks), 1)
+        block_table = torch.zeros((len(seq_lens), width + 3 * self.layout.padded_rows), dtype=torch.int32)
+        pages = torch.randperm(sum(blocks), generator=self.generator).int() + self.layout.first_page
+        for request, count in enumerate(blocks):
+            block_table[request, :count] = pages[sum(blocks[:request]) :][:count]
+        k_cache, v_cache = self._caches(seq_lens, block_table)
+        lists = self._lists(seq_lens, hostile_lists)
+        arguments: dict[str, Any] = {
+            "q": self._rows(rows),
+            "k_cache": k_cache,
+            "v_cache": v_cache,
+            "topk_ids": lists,
+            "block_table": block_table[:, :width],
+            "seq_lens": torch.tensor(seq_lens, dtype=torch.int32),
+            "out": torch.full_like(self._rows(rows), float("nan")),
+            "softmax_scale": problem.head_dim**-0.5,
+            "query_len": problem.query_len,
+            **self._scales(k_cache.shape[0]),
+            **_workspace(self.flags, rows, problem, "cpu"),
+        }
+        kv_lens = [
+            seq_lens[row // problem.query_len] - problem.query_len + row % problem.query_len + 1
+            for row in range(rows)
+        ]
+        empty = [
+            row
+            for row in range(rows)
+            if not ((lists[:, row] >= 0) & (lists[:, row] * problem.page_size < kv_lens[row])).any()
+        ]
+        return Case(
+            name=name,
+            problem=problem,
+            arguments=arguments,
+            outputs=("out",),
+            zero_rows=tuple(empty),
+            tolerances=grid,
+            seed=self.seed,
+        )
+
+    def _rows(self, rows: int) -> torch.Tensor:
+        import torch
+
+        p = self.problem
+        wide = p.q_heads + (3 if self.layout.padded_rows else 0)
+        data = torch.randn((rows, wide, p.head_dim), generator=self.generator)
+        return data.to(dtype(p.q_dtype).torch())[:, : p.q_heads]
+
+    def _caches(self, seq_lens: Sequence[int], block_table: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """[pages, kv_heads, page, head_dim] each; NaN in page 0, in unused pages and past each sequence's end.
+
+        Pages before `first_page` are never touched, so the memory behind them is never committed.
+        """
+        import torch
+
+        p, layout = self.problem, self.layout
+        kv = dtype(p.kv_dtype).torch()
+        pages = max(int(block_table.max()) + 1, layout.first_page + 1)
+        inner = (p.kv_heads, p.page_size) if layout.heads_first else (p.page_size, p.kv_heads)
+        sides = [0, 0] if layout.interleaved else [0, 1]
+        width = 2 * p.head_dim if layout.interleaved else p.head_dim
+        stores = [torch.empty((pages, *inner, width), dtype=kv) for _ in sorted(set(sides))]
+        for store in stores:
+            _poison(store[:1])
+            _poison(store[layout.first_page :])
+        views = []
+        for index, side in enumerate(sides):
+            logical = stores[side] if layout.heads_first else stores[side].transpose(1, 2)
+            first = index * p.head_dim if layout.interleaved else 0
+            views.append(logical[..., first : first + p.head_dim])
+        for request, length in enumerate(seq_lens):
+            for block in range(-(-length // p.page_size)):
+                live = min(p.page_size, length - block * p.page_size)
+                for view in views:
+                    data = torch.randn((p.kv_heads, live, p.head_dim), generator=self.generator)
+                    view[int(block_table[request, block]), :, :live] = data.to(kv)
+        return views[0], views[1]
+
+    def _lists(self, seq_lens: Sequence[int], hostile: bool) -> torch.Tensor:
+        """int32 [kv_heads, rows, topk]: the newest block and a random choice of the others, in random order.
+
+        Hostile: -1 stands between the entries, ids past the context follow them, and the last request's last row
+        selects nothing at all.
+        """
+        import torch
+
+        p = self.problem
+        rows = len(seq_lens) * p.query_len
+        lists = torch.full((p.kv_heads, rows, p.topk), -1, dtype=torch.int32)
+        for row in range(rows):
+            kv_len = seq_lens[row // p.query_len] - p.query_len + row % p.query_len + 1
+            visible = max(-(-kv_len // p.page_size), 0)
+            for kv_head in range(p.kv_heads):
+                chosen = torch.randperm(max(visible - 1, 0), generator=self.generator)[: p.topk - 1].tolist()
+                chosen = [*chosen, visible - 1] if visible else []
+                order = torch.randperm(len(chosen), generator=self.generator).tolist()
+                chosen = [chosen[i] for i in order]
+                if hostile and len(chosen) <= p.topk // 2:
+                    chosen = [x for block in chosen for x in (block, -1)]
+                    chosen += [visible + 5] * (len(chosen) < p.topk)
+                lists[kv_head, row, : len(chosen)] = torch.tensor(chosen, dtype=torch.int32)
+        if hostile:
+            lists[:, -1] = -1
+        return lists
+
+    def _scales(self, pages: int) -> dict[str, torch.Tensor]:
+        import torch
+
+        p = self.problem
+        if p.kv_scale == "none":
+            return {}
+        if p.kv_scale == "scalar":
+            return {"k_scale": torch.tensor([0.5]), "v_scale": torch.tensor([0.25])}
+        tokens = pages * p.page_size
+        first = self.layout.first_page * p.page_size
+        made = {}
+        for side in ("k", "v"):
+            scales = torch.empty((p.kv_heads, tokens))
+            _poison(scales[:, : p.page_size])
+            scales[:, first:] = 0.5 + torch.rand((p.kv_heads, tokens - first), generator=self.generator)
+            made[f"{side}_scale"] = scales
+        return made
+
+
+def _poison(tensor: torch.Tensor) -> None:
+    """NaN in every element; fp8 by its NaN code (0x7F in e4m3fn, 0x80 in e4m3fnuz), since fill_ may saturate."""
+    import torch
+
+    codes = {torch.float8_e4m3fn: 0x7F, torch.float8_e4m3fnuz: 0x80}
+    if tensor.dtype in codes:
+        tensor.view(torch.uint8).fill_(codes[tensor.dtype])
+    else:
+        tensor.fill_(float("nan"))

@@ -1,0 +1,1 @@
+"""Samplers, and the tuning session that drives them."""

@@ -1,0 +1,105 @@
+"""All that differs between SQLite and PostgreSQL: beginning, locking, inserting what is new, self-checks."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+BUSY_TIMEOUT_S = 30.0  # a commit takes milliseconds: whoever waits this long waits for a stopped process
+_WRITES = "m3gen_writes"
+_UPGRADE_LOCK = 0x6D3367656E  # "m3gen": PostgreSQL's advisory locks are numbers
+
+
+def prepare(engine: Engine) -> None:
+    """Make every connection of the engine behave: pragmas, and transactions that begin as `writing` says."""
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _configure)
+        event.listen(engine, "begin", _begin)
+
+
+def writing(engine: Engine) -> Engine:
+    """The same engine, whose transactions take the write lock as they begin.
+
+    A SQLite transaction that starts by reading and then writes fails at once if another wrote in between,
+    without waiting for the busy timeout.
+    """
+    return engine.execution_options(**{_WRITES: True})
+
+
+def reading(engine: Engine) -> Engine:
+    """The same engine, whose transactions only read."""
+    return (
+        engine.execution_options(postgresql_readonly=True) if engine.dialect.name == "postgresql" else engine
+    )
+
+
+def _configure(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # sqlite3 must not begin transactions of its own
+    connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA synchronous = FULL")  # a row once committed survives a power cut, too
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def use_write_ahead_log(engine: Engine) -> None:
+    """Let readers and the writer of a SQLite file work side by side. Kept in the file; a no-op elsewhere.
+
+    Switching needs the file alone and SQLite does not wait for that, so this does. A file system that cannot
+    (some network mounts) keeps the rollback journal, which is slower and as safe.
+    """
+    if engine.dialect.name != "sqlite":
+        return
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        give_up = time.monotonic() + BUSY_TIMEOUT_S
+        while driver.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            try:
+                driver.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                    raise
+                time.sleep(0.01)
+
+
+def lock_for_upgrade(connection: Connection) -> None:
+    """Hold off other upgraders until the transaction ends. On SQLite its write lock already does."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})")
+
+
+def insert_new(session: Session, key: InstrumentedAttribute[Any], values: Mapping[str, Any]) -> Any | None:
+    """Insert a row unless one with the same identity is there; its `key` if it is new, else None.
+
+    `values` are by attribute name of the model that `key` belongs to.
+    """
+    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+    statement = insert(key.class_).values(
+        {getattr(key.class_, name): value for name, value in values.items()}
+    )
+    return session.execute(statement.on_conflict_do_nothing().returning(key)).scalar_one_or_none()
+
+
+def damage(connection: Connection, *, thorough: bool = False) -> list[str]:
+    """What the database's own check finds wrong in the file; `thorough` reads indexes and references, too."""
+    if connection.dialect.name != "sqlite":
+        return []  # PostgreSQL checks pages and references as it goes
+    check = "integrity_check" if thorough else "quick_check"
+    faults = [str(row[0]) for row in connection.exec_driver_sql(f"PRAGMA {check}") if row[0] != "ok"]
+    if thorough:
+        faults += [
+            f"{table} row {row} refers to a row of {parent} that is not there"
+            for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check")
+        ]
+    return faults

@@ -1,0 +1,1 @@
+"""Conformance suites and fakes that tests, and outsiders' plugins, inherit."""

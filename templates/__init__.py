@@ -1,0 +1,1 @@
+"""The kernels' Jinja templates."""
