@@ -20,7 +20,9 @@ class Work:
 
     `read_bytes`, `written_bytes`: unique bytes from and to memory. `flops`: matrix FLOP, padding not counted.
     `streamed_bytes`: the part of `read_bytes` that is read once and cannot stay in a cache (the KV pages).
-    `loop_trips`: iterations of the innermost tile loop in one program of the launch.
+    `loop_trips`: iterations of the innermost tile loop in one program of the launch. `loads_ahead`: iterations of
+    its loads that one program keeps in flight (0.5 when K is waited for before V is asked for). `lookups`:
+    dependent loads before the data of one iteration can be asked for (list entry, then page), per iteration.
     """
 
     kernel: str
@@ -29,6 +31,8 @@ class Work:
     streamed_bytes: float
     flops: float
     loop_trips: float
+    loads_ahead: float = 1.0
+    lookups: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,8 @@ class SparseDecode:
             streamed_bytes=pages + scales,
             flops=4.0 * tokens * problem.head_dim * row_heads,
             loop_trips=-(-problem.topk // int(config["splits"])) * tiles * pack,
+            loads_ahead=max(1.0 if config["loads"] == "together" else 0.5, int(config["num_stages"]) - 1.0),
+            lookups=2.0 / tiles,
         )
         if config.get("merge") != "kernel":
             return (attend,)

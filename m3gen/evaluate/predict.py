@@ -1,0 +1,211 @@
+"""The predicted rung: machine-code facts and the device's numbers in, microseconds and their terms out.
+
+A launch is a grid of programs over compute units. `memory` is the roofline of its bytes; `schedule` is rounds of
+co-resident programs, each round as long as the slowest of the units it keeps busy (`issue`, `matrix`, `shared`)
+or, when one program's chain of loads and instructions is longer than all of these, `latency`. A last round that
+fills only part of the device is charged whole; what that costs is `tail`. The launches of an op follow each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from m3gen.codegen.launch import Launch
+from m3gen.compiler.facts import KernelFacts, LoopFacts
+from m3gen.evaluate.evaluation import Evaluation, Stage
+from m3gen.evaluate.timing import TIMINGS, Timing
+from m3gen.ops.base import Work
+from m3gen.spec import Status
+from m3gen.targets import Device
+
+# How far memory and schedule overlap: the L^p norm of the two, between their sum (1) and their maximum (inf).
+_OVERLAP_NORM = 4.0
+
+
+def predict(
+    launches: Sequence[Launch], facts: Sequence[KernelFacts], work: Sequence[Work], device: Device
+) -> Evaluation:
+    """Microseconds of an op whose launches run one after the other on a cold cache.
+
+    The three sequences are parallel. The interval is the relative one of the vendor's `Timing`; `terms` adds up
+    each term over the launches, and `limit` names the largest of those that bound the time. IMPLAUSIBLE when the
+    result is under the physical floor of the bytes at peak bandwidth.
+    """
+    timing = TIMINGS[device.architecture.vendor]
+    terms: Counter[str] = Counter()
+    total = floor = 0.0
+    for launch, fact, item in zip(launches, facts, work, strict=True):
+        if launch.kernel != item.kernel:
+            raise ValueError(f"work of {item.kernel} given for a launch of {launch.kernel}")
+        one = _Launch(launch, fact, item, device, timing)
+        total += one.total_us
+        floor += item.streamed_bytes / device.memory_bytes_per_s * 1e6
+        terms.update(one.terms)
+    bounds = {name: terms[name] for name in ("memory", "issue", "matrix", "shared", "latency", "launch")}
+    return Evaluation(
+        stage=Stage.PREDICTED,
+        status=Status.OK if total > floor else Status.IMPLAUSIBLE,
+        judge=timing.version,
+        value_us=total,
+        low_us=max(floor, total * (1 - timing.relative_interval)),
+        high_us=total * (1 + timing.relative_interval),
+        terms={name: round(value, 4) for name, value in terms.items()},
+        limit=max(bounds, key=lambda name: bounds[name]),
+        reason="" if total > floor else f"{total:.3f} us is under the floor of {floor:.3f} us",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One round of `resident` programs on a CU: microseconds, and how long each unit is busy in it."""
+
+    time_us: float
+    issue_us: float
+    matrix_us: float
+    shared_us: float
+    latency_us: float
+
+
+class _Launch:
+    """The terms of one launch."""
+
+    def __init__(
+        self, launch: Launch, facts: KernelFacts, work: Work, device: Device, timing: Timing
+    ) -> None:
+        self._facts, self._work, self._device, self._timing = facts, work, device, timing
+        resident = max(1, facts.workgroups_per_cu)
+        units = device.compute_units
+        full, rest = divmod(launch.programs, resident * units)
+        rounds = [(full, self._round(resident))] if full else []
+        if rest:
+            rounds.append((1, self._round(math.ceil(rest / units))))
+        schedule = sum(count * r.time_us for count, r in rounds)
+        # The same programs if they could be spread without a partial round.
+        even = launch.programs / (resident * units) * self._round(resident).time_us
+        memory = self._memory_us()
+        norm = _OVERLAP_NORM
+        self.total_us = timing.launch_us + (memory**norm + schedule**norm) ** (1 / norm)
+        self.terms = {
+            "launch": timing.launch_us,
+            "memory": memory,
+            "issue": sum(count * r.issue_us for count, r in rounds),
+            "matrix": sum(count * r.matrix_us for count, r in rounds),
+            "shared": sum(count * r.shared_us for count, r in rounds),
+            "latency": sum(count * r.latency_us for count, r in rounds),
+            "tail": max(0.0, schedule - even) if full else 0.0,
+            "schedule": schedule,
+        }
+
+    def _memory_us(self) -> float:
+        """Streamed bytes at the memory's achievable rate, the others at the rate of the cache behind L2."""
+        device, work = self._device, self._work
+        cached = work.read_bytes - work.streamed_bytes + work.written_bytes
+        cache_rate = device.last_level_bytes_per_s or device.l2_bytes_per_s
+        streamed = work.streamed_bytes / (device.memory_bytes_per_s * self._timing.memory_efficiency)
+        return (streamed + cached / cache_rate) * 1e6
+
+    def _round(self, resident: int) -> _Round:
+        """`resident` programs on one CU from start to end."""
+        facts, work, arch = self._facts, self._work, self._device.architecture
+        waves = resident * facts.num_warps
+        waves_per_simd = waves / arch.simds_per_cu
+        per_us = self._device.clock_hz / 1e6
+        loop = _main_loop(facts)
+        trips = work.loop_trips if loop else 0.0
+        inside = _Body.of_loop(loop) if loop else _Body()
+        outside = _Body.of_kernel(facts).minus(inside)
+
+        def spread(cost_outside: float, cost_inside: float) -> float:
+            return (cost_outside + trips * cost_inside) / per_us
+
+        # A SIMD issues for its waves in turn; a wave alone cannot share its SIMD with anyone.
+        share = max(1.0, waves_per_simd)
+        issue = share * spread(self._issue(outside), self._issue(inside))
+        matrix = share * spread(outside.matrix_cycles, inside.matrix_cycles)
+        lanes = waves * arch.wave_size
+        shared = spread(outside.shared_bytes, inside.shared_bytes) * lanes / arch.shared_bytes_per_clock
+        # Loads wait once per iteration, or less often when several iterations are in flight.
+        load_wait = self._timing.memory_latency_us / max(work.loads_ahead, 0.5)
+        chain = self._chain(inside) / per_us
+        if work.loads_ahead > 1 or facts.shared_bytes and work.loads_ahead == 1 and trips > 1:
+            per_trip = max(load_wait, chain) + work.lookups * self._timing.lookup_latency_us
+        else:
+            per_trip = load_wait + chain + work.lookups * self._timing.lookup_latency_us
+        latency = trips * per_trip + self._chain(outside) / per_us + 2 * self._timing.memory_latency_us
+        return _Round(
+            time_us=max(issue, matrix, shared, latency),
+            issue_us=issue,
+            matrix_us=matrix,
+            shared_us=shared,
+            latency_us=latency,
+        )
+
+    def _issue(self, body: _Body) -> float:
+        """Cycles one wave keeps its SIMD's vector unit."""
+        t = self._timing
+        return body.vector * t.vector_cycles + body.transcendental * t.transcendental_cycles
+
+    def _chain(self, body: _Body) -> float:
+        """Cycles one wave needs alone, loads apart: every instruction in order."""
+        t = self._timing
+        return (
+            body.vector * (t.vector_cycles + t.dependent_cycles)
+            + body.transcendental * t.transcendental_cycles
+            + body.scalar * t.scalar_cycles
+            + body.shared * t.shared_cycles
+            + body.matrix_cycles
+            + body.waits * t.wait_cycles
+            + body.barriers * t.barrier_cycles
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """Instruction counts of one wave, by what they occupy."""
+
+    vector: float = 0
+    transcendental: float = 0
+    scalar: float = 0
+    shared: float = 0
+    matrix_cycles: float = 0
+    shared_bytes: float = 0  # per lane
+    waits: float = 0
+    barriers: float = 0
+
+    @classmethod
+    def of_loop(cls, loop: LoopFacts) -> _Body:
+        moved = loop.shared_read_bytes_per_lane + loop.shared_write_bytes_per_lane
+        return cls._of_mix(loop.mix, loop.matrix_cycles, moved)
+
+    @classmethod
+    def of_kernel(cls, facts: KernelFacts) -> _Body:
+        loop = _main_loop(facts)
+        moved = loop.shared_read_bytes_per_lane + loop.shared_write_bytes_per_lane if loop else 0
+        return cls._of_mix(facts.mix, facts.matrix_cycles, moved)
+
+    @classmethod
+    def _of_mix(cls, mix: object, matrix_cycles: float, shared_bytes: float) -> _Body:
+        count = Counter(mix)  # type: ignore[call-overload]
+        return cls(
+            vector=sum(count[unit] for unit in ("vector", "convert", "permute", "load", "store", "spill", "atomic")),
+            transcendental=count["transcendental"],
+            scalar=count["scalar"] + count["branch"],
+            shared=count["shared_read"] + count["shared_write"],
+            matrix_cycles=matrix_cycles,
+            shared_bytes=shared_bytes,
+            waits=count["wait"],
+            barriers=count["barrier"],
+        )
+
+    def minus(self, other: _Body) -> _Body:
+        names = self.__dataclass_fields__
+        return _Body(**{name: max(0.0, getattr(self, name) - getattr(other, name)) for name in names})
+
+
+def _main_loop(facts: KernelFacts) -> LoopFacts | None:
+    """The loop that streams the cache: of those with global loads, the one with most bytes, then most work."""
+    streaming = [loop for loop in facts.loops if loop.load_bytes_per_lane]
+    return max(streaming, key=lambda loop: (loop.load_bytes_per_lane, -loop.depth, loop.instructions), default=None)
