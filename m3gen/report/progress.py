@@ -54,7 +54,7 @@ def _figures(progress: Progress) -> list[tuple[str, str]]:
 
 def _best(progress: Progress, judge: str) -> RenderableType:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("best so far, not verified" if progress.phase == "search" else "best so far", no_wrap=True)
+    table.add_column("best so far, verified or not", no_wrap=True)
     for name in ("default us", "best us", "ratio"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("judged by")
