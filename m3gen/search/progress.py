@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from m3gen.evaluate.evaluation import Stage
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
 
+Phase = Literal["search", "verify", "done"]
+
 
 @dataclass(frozen=True, slots=True)
 class Incumbent:
-    """The best candidate of one problem so far. Microseconds; `baseline_us` is the default's, None if it failed."""
+    """The best candidate of one problem so far. `baseline_us` is None while the default has no value."""
 
     config: Config
     value_us: float
@@ -25,14 +27,14 @@ class Incumbent:
 class Progress:
     """A picture of a session at one moment.
 
-    `refused`: raw points that rules cut, by code, each different space counted once. `evaluated` and `failed`
-    (by status, the gate's verdicts included) count what is known of the problems, `stored` how much of
+    `refused`: raw points that rules cut, by code, equal spaces counted once. `evaluated` and `failed` (by
+    status, the gate's verdicts included) count what is known of the problems, `stored` how much of
     `evaluated` the session found in the store; `predicted` are those that have a value. `compiled` and `cached`
     count launches whose machine code this session made or found made. `verified`: candidates that passed the
     gate. `remaining_s` is None without a budget in seconds.
     """
 
-    phase: str  # "search", "verify" or "done"
+    phase: Phase
     refused: Mapping[str, int]
     space_sizes: Mapping[Problem, int]
     evaluated: int

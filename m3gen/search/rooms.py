@@ -42,8 +42,6 @@ class Pool(Protocol):
 class Predict(Protocol):
     def __call__(
         self,
-        problem: Problem,
-        config: Config,
         launches: Sequence[Launch],
         facts: Sequence[KernelFacts],
         work: Sequence[Work],
@@ -53,10 +51,10 @@ class Predict(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Rooms:
-    """`judge`: version of the predictor for a device. `compiler`: fingerprint of the compiler that children use.
+    """`judge`: version of the predictor for a device. `compiler`: fingerprint of the children's compiler.
     `source_sha`: identity of what a candidate renders to. The pools are made when first needed; payloads of
-    `compile_pool` come from `compile_request` and are answered by a `CompileResult`, those of `verify_pool` from
-    `verify_request` and by a `Verification`.
+    `compile_pool` come from `compile_request` and are answered by a `CompileResult`, those of `verify_pool`
+    come from `verify_request` and are answered by a `Verification`.
     """
 
     op: Callable[[str], Op]
@@ -75,21 +73,22 @@ def local_rooms(*, jobs: int, deadline_s: float, verify_deadline_s: float, cache
     """The real rooms, with worker processes on this machine. Imports no torch and no Triton: workers do."""
     from m3gen import ops
     from m3gen.codegen.render import render
-    from m3gen.compiler.candidate import CompileRequest
     from m3gen.compiler.fingerprint import fingerprint
     from m3gen.compiler.pool import WorkerPool
+    from m3gen.compiler.request import CompileRequest
     from m3gen.evaluate import predict, static
     from m3gen.evaluate.gate import GateRequest
+    from m3gen.evaluate.timing import TIMINGS
 
     def pool(handler: str, deadline: float, env: Mapping[str, str]) -> Pool:
         environment = {"M3GEN_CACHE": str(cache_dir), **env}
-        return WorkerPool(handler=handler, jobs=jobs, deadline_s=deadline, env=environment)
+        return WorkerPool(handler, jobs=jobs, deadline_s=deadline, env=environment)
 
     return Rooms(
         op=ops.get,
         check=static.check,
         predict=predict.predict,
-        judge=predict.judge,
+        judge=lambda device: TIMINGS[device.architecture.vendor].version,
         compiler=fingerprint,
         source_sha=lambda op, problem, config: render(op, problem, config).sha,
         compile_request=CompileRequest,

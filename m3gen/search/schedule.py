@@ -1,4 +1,4 @@
-"""`Schedule`: which candidate comes next. Baselines first, then the problem that has had the fewest evaluations."""
+"""`Schedule`: which candidate comes next. Baselines first, then the problem with the fewest evaluations."""
 
 from __future__ import annotations
 

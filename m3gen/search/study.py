@@ -1,4 +1,4 @@
-"""`Study`: what a session knows of one problem; `Group`: the studies whose candidates compile to the same code."""
+"""`Study`: what a session knows of one problem; `Group`: studies whose candidates compile to the same code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from m3gen.spec import Problem
 
 @dataclass(eq=False)
 class Study:
-    """One problem under search: its space, its sampler, and its evaluations in the order they became known."""
+    """One problem under search: its space, its sampler, its evaluations in the order they became known."""
 
     problem: Problem
     space: Space
@@ -34,7 +34,9 @@ class Study:
         self.evaluations[config] = evaluation
         if config in self.space:
             self._observed[self.space.id(config)] = evaluation.value_us if evaluation.ok else None
-        if evaluation.ok and (self._best is None or _value(evaluation) < _value(self.evaluations[self._best])):
+        if evaluation.ok and (
+            self._best is None or _value(evaluation) < _value(self.evaluations[self._best])
+        ):
             self._best = config
 
     @property
