@@ -22,7 +22,15 @@ def devices(catalogue: Iterable[Device]) -> RenderableType:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("device", no_wrap=True)
     table.add_column("arch", no_wrap=True)
-    for name in ("CUs", "clock\nMHz", "memory\nGiB", "memory\nTB/s", "L2\nMiB", "cache\nMiB", "bf16\nTFLOP/s"):
+    for name in (
+        "CUs",
+        "clock\nMHz",
+        "memory\nGiB",
+        "memory\nTB/s",
+        "L2\nMiB",
+        "cache\nMiB",
+        "bf16\nTFLOP/s",
+    ):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("fp8", no_wrap=True)
     for one in catalogue:
@@ -41,22 +49,18 @@ def devices(catalogue: Iterable[Device]) -> RenderableType:
     return table
 
 
-def device(one: Device) -> RenderableType:
-    """Everything that is known of a device and of its architecture, each number with its source."""
-    aliases = f" (also {', '.join(one.aliases)})" if one.aliases else ""
-    return Group(
-        Text(f"{one.name}{aliases}", style="bold"),
-        _sheet(one, one.sources, skip=("name", "architecture", "aliases", "sources")),
-        architecture(one.architecture),
-    )
-
-
-def architecture(one: Architecture) -> RenderableType:
-    """Everything that is known of an architecture, each number with its source."""
-    heading = Text(f"{one.name}: {one.vendor}, Triton backend {one.backend}:{one.backend_arch}", style="bold")
-    return Group(
-        heading, _sheet(one, one.sources, skip=("name", "vendor", "backend", "backend_arch", "sources"))
-    )
+def sheets(devices: Iterable[Device], architectures: Iterable[Architecture]) -> RenderableType:
+    """Everything that is known of these, each number with its source."""
+    parts: list[RenderableType] = []
+    for device in devices:
+        aliases = f" (also {', '.join(device.aliases)})" if device.aliases else ""
+        sheet = _sheet(device, device.sources, hidden=("name", "architecture", "aliases", "sources"))
+        parts += [Text(f"{device.name}{aliases}", style="bold"), sheet]
+    for one in architectures:
+        title = f"{one.name}: {one.vendor}, Triton backend {one.backend}:{one.backend_arch}"
+        sheet = _sheet(one, one.sources, hidden=("name", "vendor", "backend", "backend_arch", "sources"))
+        parts += [Text(title, style="bold"), sheet]
+    return Group(*parts)
 
 
 def device_object(one: Device) -> dict[str, Any]:
@@ -85,13 +89,13 @@ def quantity(name: str, value: object) -> str:
     return str(value)
 
 
-def _sheet(one: Device | Architecture, sources: Mapping[str, str], skip: tuple[str, ...]) -> Table:
+def _sheet(one: Device | Architecture, sources: Mapping[str, str], hidden: tuple[str, ...]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     table.add_column("field", no_wrap=True)
     table.add_column("value", no_wrap=True, max_width=32)
     table.add_column("source", style="dim", overflow="fold")
     for field in fields(one):
-        if field.name not in skip:
+        if field.name not in hidden:
             value = quantity(field.name, getattr(one, field.name))
             table.add_row(Text("  " + field.name), Text(value), Text(sources.get(field.name, "")))
     return table
