@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from m3gen.report import words
+from m3gen.report import layout, words
 from m3gen.search.result import WinnerRow
 from m3gen.spec import Problem
 
@@ -26,7 +24,7 @@ def winners(rows: Iterable[WinnerRow], device: str = "") -> RenderableType:
     parts: list[RenderableType] = []
     for heading, group in groupby(ordered, lambda row: _heading(row, device)):
         members = list(group)
-        parts += [Text("\n".join(heading), style="bold"), _numbers(members), _configs(members)]
+        parts += [layout.title("\n".join(heading)), _numbers(members), _configs(members)]
     return Group(*parts)
 
 
@@ -50,41 +48,29 @@ def _heading(row: WinnerRow, device: str) -> tuple[str, str]:
 def _numbers(rows: Sequence[WinnerRow]) -> Table:
     waves, groups = words.occupancy_units(rows[0].problem.arch)
     columns: list[tuple[str, Callable[[WinnerRow], str]]] = [
-        ("TP", lambda row: words.shard(row.problem)),
+        (">TP", lambda row: words.shard(row.problem)),
         ("KV", lambda row: words.kv(row.problem)),
-        ("rows", lambda row: str(row.problem.rows)),
-        ("default", lambda row: words.microseconds(row.baseline_us)),
-        ("winner", lambda row: words.microseconds(row.value_us)),
-        ("ratio", lambda row: words.ratio(row.ratio)),
+        (">rows", lambda row: str(row.problem.rows)),
+        (">default", lambda row: words.microseconds(row.baseline_us)),
+        (">winner", lambda row: words.microseconds(row.value_us)),
+        (">ratio", lambda row: words.ratio(row.ratio)),
         ("limited by", lambda row: words.limit(row.limit, row.problem.arch)),
-        ("regs", lambda row: str(row.registers)),
-        (_two_lines(waves), lambda row: f"{row.waves_per_simd:.3g}"),
-        (_two_lines(groups), lambda row: str(row.workgroups_per_cu)),
+        (">regs", lambda row: str(row.registers)),
+        (">" + waves.replace("/", "/\n"), lambda row: f"{row.waves_per_simd:.3g}"),
+        (">" + groups.replace("/", "/\n"), lambda row: str(row.workgroups_per_cu)),
     ]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for name, _ in columns:
-        table.add_column(name, justify="left" if name in ("KV", "limited by") else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(cell(row)) for _, cell in columns))
-    return table
+    cells = [[cell(row) for _, cell in columns] for row in rows]
+    return layout.table((name for name, _ in columns), cells)
 
 
 def _configs(rows: Sequence[WinnerRow]) -> RenderableType:
-    """Each winning configuration once, with the problems it wins."""
+    """Each winning configuration once, with the loads it wins."""
     won: dict[tuple[str, str, str], list[int]] = {}
     for row in rows:
         config = words.config_line(row.config, row.default_config)
         won.setdefault((words.shard(row.problem), words.kv(row.problem), config), []).append(row.problem.rows)
-    table = Table(box=None, pad_edge=False, padding=(0, 1), show_header=False)
-    for column in ("TP", "KV", "rows"):
-        table.add_column(column, no_wrap=True, justify="right" if column == "TP" else "left")
-    table.add_column("config")
-    for (shard, kv, config), loads in won.items():
-        at = f"rows {', '.join(map(str, sorted(loads)))}"
-        table.add_row(*(Text(cell) for cell in (shard, kv, at, config)))
-    title = Text("winning configurations, where they differ from the default")
-    return Group(title, Padding(table, (0, 0, 1, 0)))
-
-
-def _two_lines(unit: str) -> str:
-    return unit.replace("/", "/\n")
+    cells = [
+        (shard, kv, ",".join(map(str, sorted(loads))), config) for (shard, kv, config), loads in won.items()
+    ]
+    columns = (">TP", "KV", "rows", "where the winner differs from the default")
+    return Group(Text(""), layout.table(columns, cells, fold=columns[3:]), Text(""))
