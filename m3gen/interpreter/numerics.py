@@ -113,7 +113,7 @@ def nan_code(dtype: str) -> int:
 
 
 def narrow_toward_zero(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """`values` in a narrower float type that numpy has, rounded toward zero: overflow gives the largest value."""
+    """`values` in a narrower float type that numpy has, rounded toward zero; overflow gives the largest."""
     with np.errstate(over="ignore"):
         nearest = values.astype(dtype)
         past = np.abs(nearest) > np.abs(values)
