@@ -93,7 +93,7 @@ class CorrectedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return function(arg)
 
     def _rounded(self, values: NDArray[Any], dtype: Any) -> Any:
-        return TensorHandle(encode(values, dtype.scalar.name), dtype.scalar)
+        return TensorHandle(encode(values, dtype.scalar.name, keep_infinity=True), dtype.scalar)
 
     # casts; bitcasts stay as they are
 
