@@ -57,7 +57,7 @@ def require() -> None:
     """`UserError` unless `active()`."""
     if not active():
         raise UserError(
-            "kernels would be compiled, not interpreted: set TRITON_INTERPRET=1 before Triton is imported and "
+            "kernels would be compiled, not interpreted: set TRITON_INTERPRET=1 before importing Triton and "
             "call m3gen.interpreter.install(), or run them inside m3gen.interpreter.interpreting()"
         )
 
