@@ -146,27 +146,27 @@ class _Contest:
 
 
 def finalists(study: Study, facts: Callable[[str], KernelFacts | None], limit: int) -> list[Config]:
-    """At most `limit` OK candidates, fastest first. Among those that tie with the fastest left, the one with the fewest
-    registers goes first, then the one with the fewest launches."""
-    left = sorted(
-        (e.value_us, c.sha, c) for c, e in study.evaluations.items() if e.ok and e.value_us is not None
-    )
+    """At most `limit` OK candidates, fastest first.
+
+    Of those that tie with the fastest one left, the one with the fewest registers goes first, then the one with
+    the fewest launches.
+    """
+    ok = {config: evaluation for config, evaluation in study.evaluations.items() if evaluation.ok}
+    left = sorted(ok, key=lambda config: (_value(ok[config]), config.sha))
     ranked: list[Config] = []
     while left and len(ranked) < limit:
-        fastest = study.evaluations[left[0][2]]
-        bound = min(
-            _value(fastest) * (1 + TIE), fastest.high_us if fastest.high_us is not None else _value(fastest)
-        )
-        tied = [config for value, _, config in left if value <= bound]
-
-        def frugality(config: Config) -> tuple[int, int]:
-            found = _known(study.evaluations[config], facts)
-            return (max((f.registers for f in found), default=0), len(found))
-
-        best = min(tied, key=frugality) if len(tied) > 1 else tied[0]
+        fastest = ok[left[0]]
+        bound = min(_value(fastest) * (1 + TIE), fastest.high_us or _value(fastest))
+        tied = [config for config in left if _value(ok[config]) <= bound]
+        best = min(tied, key=lambda config: _frugality(_known(ok[config], facts))) if tied[1:] else left[0]
         ranked.append(best)
-        left = [row for row in left if row[2] != best]
+        left.remove(best)
     return ranked
+
+
+def _frugality(facts: list[KernelFacts]) -> tuple[int, int]:
+    """Registers of the launch that takes the most, and the number of launches: less is better."""
+    return (max((f.registers for f in facts), default=0), len(facts))
 
 
 def _known(evaluation: Evaluation, facts: Callable[[str], KernelFacts | None]) -> list[KernelFacts]:

@@ -110,8 +110,6 @@ def _failure(status: Status, reason: str) -> Evaluation:
 def _sound(evaluation: Evaluation) -> Evaluation:
     """An OK evaluation has a finite value over zero, a failed one has none."""
     value = evaluation.value_us
-    if not evaluation.ok:
-        return replace(evaluation, value_us=None)
-    if value is not None and math.isfinite(value) and value > 0:
-        return evaluation
-    return replace(evaluation, status=Status.IMPLAUSIBLE, value_us=None, reason=f"a prediction of {value} us")
+    if evaluation.ok and (value is None or not math.isfinite(value) or value <= 0):
+        evaluation = replace(evaluation, status=Status.IMPLAUSIBLE, reason=f"a prediction of {value} us")
+    return evaluation if evaluation.ok else replace(evaluation, value_us=None, low_us=None, high_us=None)

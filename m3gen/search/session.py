@@ -30,8 +30,8 @@ class Session:
     """Searches problems of one device, then takes the best candidates of each through the gate.
 
     Problems are folded by their op (`Op.canonical`) first, and grouped by signature: one compile of a
-    candidate serves all problems of a group. What the store knows under the same judge, compiler and source is
-    not done again: a session that was killed goes on where it stopped, a finished one has nothing to do.
+    candidate serves all problems of a group. What the store knows under the same judge, compiler and source
+    is not done again: a session that was killed goes on where it stopped, a finished one has nothing to do.
     `UserError` for an unknown op or sampler.
     """
 

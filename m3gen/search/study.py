@@ -1,4 +1,4 @@
-"""`Study`: what a session knows of one problem; `Group`: studies whose candidates compile to the same code."""
+"""`Study`: what a session knows of one problem; `Group`: studies whose candidates share their code."""
 
 from __future__ import annotations
 
