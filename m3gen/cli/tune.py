@@ -209,7 +209,7 @@ def _export(plan: _Plan, result: SessionResult, store: Store) -> Exported | None
         or result.ended == "interrupted"
     ):
         return None
-    return work.export(store, plan.device.arch, plan.tables_dir, plan.modules_dir)
+    return work.export(store, result.rows, plan.tables_dir, plan.modules_dir)
 
 
 def _without_winner(plan: _Plan, result: SessionResult) -> list[Problem]:
