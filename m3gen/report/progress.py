@@ -5,9 +5,8 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from m3gen.evaluate.evaluation import Stage
 from m3gen.report import layout, words
-from m3gen.search.progress import Incumbent, Progress
+from m3gen.search.progress import Progress
 
 PHASES = {"search": "searching", "verify": "verifying finalists", "done": "done"}
 
@@ -48,19 +47,16 @@ def _figures(progress: Progress) -> list[tuple[str, str]]:
 
 
 def _best(progress: Progress, judge: str) -> RenderableType:
-    columns = ("best so far, verified or not", ">default us", ">best us", ">ratio", "judged by")
     cells = [
         (
             words.problem_line(problem),
             words.microseconds(best.baseline_us),
             words.microseconds(best.value_us),
             words.ratio(best.baseline_us / best.value_us if best.baseline_us else None),
-            _authority(best, judge),
+            str(best.stage),
         )
         for problem, best in sorted(progress.best.items())
     ]
-    return layout.table(columns, cells, fold=("judged by",))
-
-
-def _authority(best: Incumbent, judge: str) -> str:
-    return "measured" if best.stage is Stage.MEASURED else f"{best.stage}, {judge}"
+    columns = ("problem", ">default us", ">best us", ">ratio", "time is")
+    title = f"best so far, verified or not; predicted times are by {judge}"
+    return Group(Text(title), layout.table(columns, cells, fold=("problem",)))

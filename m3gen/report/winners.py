@@ -15,7 +15,7 @@ from m3gen.spec import Problem
 
 
 def winners(rows: Iterable[WinnerRow], device: str = "") -> RenderableType:
-    """A table per op, arch and authority, each followed by its winning configurations; fits 80 columns.
+    """A table per op, arch, scale mode and authority, each followed by its winning configurations; fits 80 columns.
 
     Times of one table stand on one authority, which its heading names: a predicted time is never mistaken for
     a measured one. `device` is named beside the architecture.
@@ -38,9 +38,10 @@ def _heading(row: WinnerRow, device: str) -> tuple[str, str]:
     problem = row.problem
     where = f"{problem.arch} ({device})" if device else f"{problem.arch}, {problem.compute_units} CUs"
     query = f", {problem.query_len} query tokens a request" if problem.query_len > 1 else ""
+    scales = ", KV scales per token and head" if problem.kv_scale == "per_token_head" else ""
     authority = words.judged(row.stage, row.judge, row.value_us, row.high_us)
     return (
-        f"{problem.op} on {where}, context {words.context(problem)}{query}",
+        f"{problem.op} on {where}, context {words.context(problem)}{query}{scales}",
         f"times in us, {authority}; gate: {row.verification.on}",
     )
 
@@ -49,7 +50,7 @@ def _numbers(rows: Sequence[WinnerRow]) -> Table:
     waves, groups = words.occupancy_units(rows[0].problem.arch)
     columns: list[tuple[str, Callable[[WinnerRow], str]]] = [
         (">TP", lambda row: words.shard(row.problem)),
-        ("KV", lambda row: words.kv(row.problem)),
+        ("KV", lambda row: row.problem.kv_dtype),
         (">rows", lambda row: str(row.problem.rows)),
         (">default", lambda row: words.microseconds(row.baseline_us)),
         (">winner", lambda row: words.microseconds(row.value_us)),
@@ -68,7 +69,7 @@ def _configs(rows: Sequence[WinnerRow]) -> RenderableType:
     won: dict[tuple[str, str, str], list[int]] = {}
     for row in rows:
         config = words.config_line(row.config, row.default_config)
-        won.setdefault((words.shard(row.problem), words.kv(row.problem), config), []).append(row.problem.rows)
+        won.setdefault((words.shard(row.problem), row.problem.kv_dtype, config), []).append(row.problem.rows)
     cells = [
         (shard, kv, ",".join(map(str, sorted(loads))), config) for (shard, kv, config), loads in won.items()
     ]
