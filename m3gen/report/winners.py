@@ -15,7 +15,7 @@ from m3gen.spec import Problem
 
 
 def winners(rows: Iterable[WinnerRow], device: str = "") -> RenderableType:
-    """A table per op, arch, scale mode and authority, each followed by its winning configurations; fits 80 columns.
+    """A table per op, arch, scale mode and authority, each with its winning configurations; fits 80 columns.
 
     Times of one table stand on one authority, which its heading names: a predicted time is never mistaken for
     a measured one. `device` is named beside the architecture.
@@ -38,7 +38,7 @@ def _heading(row: WinnerRow, device: str) -> tuple[str, str]:
     problem = row.problem
     where = f"{problem.arch} ({device})" if device else f"{problem.arch}, {problem.compute_units} CUs"
     query = f", {problem.query_len} query tokens a request" if problem.query_len > 1 else ""
-    scales = ", KV scales per token and head" if problem.kv_scale == "per_token_head" else ""
+    scales = ", per-token KV scales" if problem.kv_scale == "per_token_head" else ""
     authority = words.judged(row.stage, row.judge, row.value_us, row.high_us)
     return (
         f"{problem.op} on {where}, context {words.context(problem)}{query}{scales}",

@@ -33,7 +33,7 @@ def test_the_widest_row_fits(width: int) -> None:
         "123,457",
         "12.50x",
         "matrix unit",
-        "KV scales per token and head",
+        "per-token KV scales",
     ):
         assert cell in text
 
