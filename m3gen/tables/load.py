@@ -21,8 +21,22 @@ from m3gen.tables.table import (
     PointStatus,
     Provenance,
     Table,
+    Values,
     config_id,
 )
+
+__all__ = [
+    "EXACT_FIELDS",
+    "MAX_BYTES",
+    "Fallback",
+    "Point",
+    "PointStatus",
+    "Provenance",
+    "Table",
+    "Values",
+    "load",
+    "parse",
+]
 
 MAX_BYTES = 16 << 20
 """20 000 points, the most a table may hold, take under 15 MB."""

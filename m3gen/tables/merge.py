@@ -56,8 +56,8 @@ def variant_fields(op: Op, problems: Iterable[Problem]) -> tuple[str, ...]:
 def fallbacks(
     op: Op, variant: tuple[str, ...], points: Sequence[Point], configs: Mapping[str, Values], times: Times
 ) -> tuple[Fallback, ...]:
-    """Per variant the config known to run on most of its points; of those, the one whose ratio to the baseline
-    has the best geometric mean over them.
+    """Per variant the config known to run on most of its points; of those, the one whose ratio to the
+    baseline has the best geometric mean over them.
 
     The key also holds the fields that cannot be changed without one of the configs breaking a rule of the op.
     """
