@@ -1,4 +1,4 @@
-"""The ladder: override, user's table, release table, heuristic, refusal; a pure function of tables and load."""
+"""The ladder (override, user, release, heuristic, refusal): a pure function of tables and load."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ class Shelf:
         return self.modules.find(self.table.op, self.table.kernel(problem, config))
 
     def difference(self, problem: Problem) -> str:
-        """What its nearest row differs in, in words: the row with the fewest differing fields, then the nearest
-        in rows."""
+        """What its nearest row differs in, in words: the one with the fewest such fields, then the nearest in
+        rows."""
 
         def distance(point: Point) -> tuple[int, int]:
             return len(_differing(point.problem, problem)), abs(point.problem.rows - problem.rows)
