@@ -7,6 +7,7 @@ import re
 import subprocess
 import tempfile
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,25 +53,34 @@ _TARGET = re.compile(r"`\((\.L_x_\d+)\)")
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+)")
 
 
-def facts(build: Build, kernel: str, architecture: Architecture, *, seconds: float, compiler: str) -> KernelFacts:
+@dataclass(frozen=True, slots=True)
+class Sass:
+    """A disassembled cubin: SASS with labels, registers per thread, bytes of stack per thread."""
+
+    text: str
+    registers: int
+    stack_bytes: int
+
+
+def facts(
+    build: Build, sass: Sass, kernel: str, architecture: Architecture, *, seconds: float, compiler: str
+) -> KernelFacts:
     """What the cubin says. Spills show as a stack and as LDL and STL: ptxas reports no local memory."""
-    usage, sass = disassemble(build.binary)
-    program = parse(sass, architecture)
+    program = parse(sass.text, architecture)
     body = program.instructions
     sums = tally(body)
-    registers, stack = usage
-    resident = occupancy(architecture, registers, build.shared_bytes, build.num_warps)
+    resident = occupancy(architecture, sass.registers, build.shared_bytes, build.num_warps)
     extra: dict[str, Any] = {"stage_seconds": dict(build.stage_seconds), **unknowns(body)}
     return KernelFacts(
         kernel=kernel,
         arch=architecture.name,
         num_warps=build.num_warps,
-        registers=registers,
+        registers=sass.registers,
         accumulation_registers=0,
         scalar_registers=0,
         vector_spills=sums["mix"].get("spill", 0),
         scalar_spills=0,
-        scratch_bytes=stack,
+        scratch_bytes=sass.stack_bytes,
         shared_bytes=build.shared_bytes,
         workgroups_per_cu=resident.workgroups_per_cu,
         waves_per_simd=resident.waves_per_simd,
@@ -84,21 +94,21 @@ def facts(build: Build, kernel: str, architecture: Architecture, *, seconds: flo
         code_bytes=len(body) * _INSTRUCTION_BYTES,
         compile_seconds=seconds,
         compiler=compiler,
-        code_sha=code_sha(program, usage),
+        code_sha=code_sha(program, sass),
         extra=extra,
     )
 
 
-def disassemble(cubin: bytes) -> tuple[tuple[int, int], str]:
-    """((registers per thread, stack bytes), SASS with labels) of the only kernel in the cubin."""
+def disassemble(cubin: bytes) -> Sass:
+    """The only kernel of a cubin; the tools take about 0.7 s, nearly all of it nvdisasm's own start."""
     with tempfile.TemporaryDirectory(prefix="m3gen-cubin-") as directory:
         path = Path(directory) / "kernel.cubin"
         path.write_bytes(cubin)
         usage = _USAGE.search(_run("cuobjdump", "-res-usage", str(path)))
-        sass = _run("nvdisasm", "-c", str(path))
+        text = _run("nvdisasm", "-c", str(path))
     if not usage:
         raise ValueError("cuobjdump reports no resource usage for the cubin")
-    return (int(usage[1]), int(usage[2])), sass
+    return Sass(text, int(usage[1]), int(usage[2]))
 
 
 def parse(sass: str, architecture: Architecture) -> Program:
@@ -117,9 +127,10 @@ def parse(sass: str, architecture: Architecture) -> Program:
     return Program(tuple(_without_padding(instructions, labels)), labels)
 
 
-def code_sha(program: Program, usage: tuple[int, int]) -> str:
+def code_sha(program: Program, sass: Sass) -> str:
     """SHA-256 of the instructions, their labels and the registers; no file name or line takes part."""
     lines = [f"{i.mnemonic} {i.operands}" for i in program.instructions]
+    usage = (sass.registers, sass.stack_bytes)
     return hashlib.sha256(repr((lines, sorted(program.labels.items()), usage)).encode()).hexdigest()
 
 

@@ -22,9 +22,10 @@ class Constraint:
     """A point is legal only where `holds` is true.
 
     `needs` are the parameters the rule reads; it is skipped where one of them is inactive. `optional` are
-    those it reads where they are active and does without elsewhere. `holds` and `reason` get a mapping of
-    exactly these names, and reading any other is a `ValueError`: the space applies a rule as soon as its
-    names are bound. `holds` must be pure: it is called once per distinct combination of what it reads.
+    those it reads where they are active and does without elsewhere, also in a space that lacks them. `holds`
+    and `reason` get a mapping of exactly these names, and reading any other is a `ValueError`: the space
+    applies a rule as soon as its names are bound. `holds` must be pure: it is called once per distinct
+    combination of what it reads.
     """
 
     code: str

@@ -34,12 +34,13 @@ class Enumeration:
 
 
 def binding_level(constraint: Constraint, names: Sequence[str]) -> int:
-    """Index of the last parameter that the rule reads; `ValueError` when it reads one the space lacks."""
-    if missing := [name for name in constraint.reads if name not in names]:
-        raise ValueError(
-            f"constraint {constraint.code!r} reads {missing[0]!r}, which the space does not have"
-        )
-    return max(names.index(name) for name in constraint.reads)
+    """Index of the last parameter that the rule reads; `ValueError` when it needs one the space lacks.
+
+    An optional one that the space lacks is one that is never active.
+    """
+    if missing := [name for name in constraint.needs if name not in names]:
+        raise ValueError(f"constraint {constraint.code!r} needs {missing[0]!r}, which this space lacks")
+    return max(names.index(name) for name in constraint.reads if name in names)
 
 
 def enumerate_space(codec: Codec, constraints: Sequence[Constraint]) -> Enumeration:
@@ -114,7 +115,7 @@ def _holds(codec: Codec, keys: Keys, bound: int, constraint: Constraint) -> NDAr
     import numpy as np
 
     names = [p.name for p in codec.parameters]
-    positions = [names.index(name) for name in constraint.reads]
+    positions = [names.index(name) for name in constraint.reads if name in names]
     representatives, group = _groups(codec, keys, positions, bound)
     outcomes = np.ones(len(representatives), dtype=bool)
     for row, values in enumerate(codec.columns(representatives, positions, bound)):

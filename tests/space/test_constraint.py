@@ -23,6 +23,7 @@ def test_an_optional_name_may_be_absent():
     rule = Constraint("sum", ("A",), lambda v: int(v["A"]) + int(v.get("B", 0)) < 3, "", optional=("B",))
     assert rule.violation({"A": 2}) is None
     assert rule.violation({"A": 2, "B": 1}) is not None
+    assert len(Space([Choice("A", (1, 2, 3), 1)], [rule])) == 2
 
 
 @pytest.mark.parametrize("holds", [lambda v: v["B"], lambda v: v.get("B"), lambda v: "B" in v])
@@ -35,5 +36,5 @@ def test_reading_an_undeclared_name_is_an_error(holds):
 
 
 def test_a_rule_on_a_parameter_that_is_not_there_is_refused():
-    with pytest.raises(ValueError, match="reads 'B'"):
+    with pytest.raises(ValueError, match="needs 'B'"):
         Space([Choice("A", (1, 2), 1)], [Constraint("c", ("A", "B"), lambda v: True, "")])

@@ -1,0 +1,101 @@
+"""Source and launch in, machine code and facts out. For a process of its own: LLVM may take it down."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import types
+from dataclasses import dataclass
+
+from m3gen.codegen.launch import Launch
+from m3gen.codegen.module import load_module
+from m3gen.codegen.source import KernelSource
+from m3gen.compiler import amd, nvidia, triton_adapter
+from m3gen.compiler.facts import KernelFacts
+from m3gen.compiler.fingerprint import fingerprint
+from m3gen.targets import Architecture, Vendor
+
+_REASON_CHARACTERS = 400
+
+
+class CompileError(Exception):
+    """The kernel does not compile for this launch. One line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """`assembly` is what the facts were read from: amdgcn text, or SASS for NVIDIA. `binary` is hsaco or cubin."""
+
+    facts: KernelFacts
+    assembly: str
+    binary: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A launch bound to its kernel, ready to compile. `key` is equal when the machine code must be equal."""
+
+    launch: Launch
+    architecture: Architecture
+    specialised: triton_adapter.Specialised
+    key: str
+
+
+def compile_launch(source: KernelSource, launch: Launch, architecture: Architecture) -> Compiled:
+    """Machine code and facts of the kernel that `launch` would run.
+
+    Raises `CompileError`. That a kernel needs more than the architecture has is no error here: its facts say 0
+    workgroups per CU, and `resource_fault` says why.
+    """
+    return compile_prepared(prepare(load_module(source), launch, architecture))
+
+
+def prepare(module: types.ModuleType, launch: Launch, architecture: Architecture) -> Prepared:
+    """Specialise the launch as the JIT would and compute its key; raises `CompileError`."""
+    try:
+        kernel = triton_adapter.jit_function(module, launch.kernel)
+        specialised = triton_adapter.specialise(kernel, launch, architecture)
+        text = triton_adapter.kernel_text(kernel)
+    except triton_adapter.Refused as refusal:
+        raise CompileError(str(refusal)) from None
+    except Exception as error:
+        raise CompileError(one_line(error)) from error
+    identity = "\n".join((fingerprint(), architecture.name, specialised.identity, text))
+    return Prepared(launch, architecture, specialised, hashlib.sha256(identity.encode()).hexdigest())
+
+
+def compile_prepared(prepared: Prepared) -> Compiled:
+    """Compile and read the machine code; raises `CompileError` for whatever Triton, LLVM or ptxas raise."""
+    started = time.perf_counter()
+    try:
+        build = triton_adapter.build(prepared.specialised)
+    except Exception as error:
+        raise CompileError(one_line(error)) from error
+    seconds = time.perf_counter() - started
+    architecture, compiler = prepared.architecture, fingerprint()
+    if architecture.vendor is Vendor.AMD:
+        facts = amd.facts(build, prepared.launch.kernel, architecture, seconds=seconds, compiler=compiler)
+        return Compiled(facts, build.text, build.binary)
+    sass = nvidia.disassemble(build.binary)
+    facts = nvidia.facts(build, sass, prepared.launch.kernel, architecture, seconds=seconds, compiler=compiler)
+    return Compiled(facts, sass.text, build.binary)
+
+
+def resource_fault(facts: KernelFacts, architecture: Architecture) -> str:
+    """Why no workgroup of the kernel can start ("shared: ...", "registers: ...", "threads: ..."), or ""."""
+    threads = facts.num_warps * architecture.wave_size
+    if threads > architecture.max_threads_per_workgroup:
+        return f"threads: {threads} per workgroup, {architecture.name} allows {architecture.max_threads_per_workgroup}"
+    if facts.shared_bytes > architecture.shared_bytes_per_workgroup:
+        limit = architecture.shared_bytes_per_workgroup
+        return f"shared: {facts.shared_bytes} bytes per workgroup, {architecture.name} allows {limit}"
+    if facts.workgroups_per_cu < 1:
+        return f"{facts.occupancy_limit}: {facts.registers} registers in {facts.num_warps} waves leave no workgroup"
+    return ""
+
+
+def one_line(error: BaseException) -> str:
+    """"CompilationError: at 7:11: ... message", the source excerpt that Triton prints in between left out."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = lines[0] if len(lines) < 2 else f"{lines[0]} {lines[-1]}" if lines else ""
+    return f"{type(error).__name__}: {text}"[:_REASON_CHARACTERS]

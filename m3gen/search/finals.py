@@ -1,0 +1,178 @@
+"""`Finals`: the best candidates of each problem before the correctness gate, until one passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from m3gen.compiler.facts import KernelFacts
+from m3gen.evaluate.evaluation import Evaluation
+from m3gen.evaluate.verification import Verification
+from m3gen.search.result import WinnerRow
+from m3gen.search.rooms import Done, Pool, Rooms
+from m3gen.search.study import Group, Study
+from m3gen.space import Config
+from m3gen.spec import Status
+from m3gen.store import Store
+
+# Predictions closer than this are a tie. Much of their interval is an error that all candidates of one op
+# share, so the interval alone would call a clearly slower candidate a tie.
+TIE = 0.02
+
+
+class Finals:
+    """Verdicts are shared by signature and source, and stored the moment they are known."""
+
+    def __init__(self, rooms: Rooms, store: Store, groups: Sequence[Group], limit: int) -> None:
+        self._rooms = rooms
+        self._store = store
+        self._facts = cache(store.facts)
+        self._contests = [
+            _Contest(group, study, finalists(study, self._facts, limit))
+            for group in groups
+            for study in group.studies
+        ]
+        self._verdicts: dict[tuple[str, Config], Verification | None] = {}
+        self._flight: dict[int, tuple[_Contest, Config]] = {}
+        self.judged = 0  # verdicts that this session had to reach itself
+
+    @property
+    def verdicts(self) -> list[Verification]:
+        """Every verdict known so far."""
+        return [verdict for verdict in self._verdicts.values() if verdict is not None]
+
+    def run(self, stopped: Callable[[], bool], tick: Callable[[], object]) -> None:
+        """Until every problem has a winner or no finalists left, or `stopped`: then what the store knows
+        decides. Workers are started only for a verdict that is not known; `tick` is called meanwhile."""
+        pool: Pool | None = None
+        try:
+            while (waiting := [c for c in self._contests if self._undecided(c)]) and not stopped():
+                pool = pool or self._rooms.verify_pool()
+                self._submit(pool, waiting)
+                for done in pool.poll(0.2):
+                    self._settle(*self._flight.pop(done.ticket), done)
+                tick()
+        finally:
+            if pool is not None:
+                pool.close()
+
+    def rows(self) -> tuple[WinnerRow, ...]:
+        """The winners, in the order of the problems as the groups hold them."""
+        found = []
+        for contest in self._contests:
+            if (config := contest.current) and (verdict := self._verdict(contest, config)) and verdict.ok:
+                found.append(self._row(contest.study, config, verdict))
+        return tuple(found)
+
+    def _undecided(self, contest: _Contest) -> bool:
+        """Drop the finalists that failed; whether the one in front still waits for its verdict."""
+        while (config := contest.current) is not None:
+            verdict = self._verdict(contest, config)
+            if verdict is None:
+                return True
+            if verdict.ok:
+                return False
+            contest.finalists.pop(0)
+        return False
+
+    def _verdict(self, contest: _Contest, config: Config) -> Verification | None:
+        key = (contest.group.signature, config)
+        if self._verdicts.get(key) is None:
+            source = contest.group.source(config)
+            self._verdicts[key] = self._store.verification(contest.study.problem, config, source)
+        return self._verdicts[key]
+
+    def _submit(self, pool: Pool, waiting: Sequence[_Contest]) -> None:
+        under_way = {(contest.group.signature, config) for contest, config in self._flight.values()}
+        for contest in waiting:
+            config = contest.finalists[0]
+            if (contest.group.signature, config) in under_way:
+                continue
+            under_way.add((contest.group.signature, config))
+            problem = contest.study.problem
+            ticket = pool.submit(self._rooms.verify_request(problem.op, problem, config))
+            self._flight[ticket] = (contest, config)
+
+    def _settle(self, contest: _Contest, config: Config, done: Done) -> None:
+        if done.status is Status.OK:
+            verdict: Verification = done.value
+        else:
+            verdict = Verification(
+                status=done.status,
+                on="interpreter",
+                source_sha=contest.group.source(config),
+                seconds=done.seconds,
+                reason=done.reason,
+            )
+        self._store.commit_verification(contest.study.problem, config, verdict)
+        self._verdicts[contest.group.signature, config] = verdict
+        self.judged += 1
+
+    def _row(self, study: Study, config: Config, verdict: Verification) -> WinnerRow:
+        evaluation = study.evaluations[config]
+        value, baseline = _value(evaluation), study.baseline_us
+        facts = _known(evaluation, self._facts)
+        widest = max(facts, key=lambda f: f.registers, default=None)
+        return WinnerRow(
+            problem=study.problem,
+            config=config,
+            stage=evaluation.stage,
+            judge=evaluation.judge,
+            value_us=value,
+            low_us=evaluation.low_us,
+            high_us=evaluation.high_us,
+            baseline_us=baseline,
+            ratio=None if baseline is None else baseline / value,
+            limit=evaluation.limit,
+            registers=widest.registers if widest else 0,
+            waves_per_simd=widest.waves_per_simd if widest else 0.0,
+            workgroups_per_cu=widest.workgroups_per_cu if widest else 0,
+            verification=verdict,
+            default_config=study.default,
+        )
+
+
+class _Contest:
+    """One problem's finalists, the best first; those that failed are gone."""
+
+    def __init__(self, group: Group, study: Study, finalists: list[Config]) -> None:
+        self.group = group
+        self.study = study
+        self.finalists = finalists
+
+    @property
+    def current(self) -> Config | None:
+        return self.finalists[0] if self.finalists else None
+
+
+def finalists(study: Study, facts: Callable[[str], KernelFacts | None], limit: int) -> list[Config]:
+    """At most `limit` OK candidates, fastest first.
+
+    Of those that tie with the fastest one left, the one with the fewest registers goes first, then the one with
+    the fewest launches.
+    """
+    ok = {config: evaluation for config, evaluation in study.evaluations.items() if evaluation.ok}
+    left = sorted(ok, key=lambda config: (_value(ok[config]), config.sha))
+    ranked: list[Config] = []
+    while left and len(ranked) < limit:
+        fastest = ok[left[0]]
+        bound = min(_value(fastest) * (1 + TIE), fastest.high_us or _value(fastest))
+        tied = [config for config in left if _value(ok[config]) <= bound]
+        best = min(tied, key=lambda config: _frugality(_known(ok[config], facts))) if tied[1:] else left[0]
+        ranked.append(best)
+        left.remove(best)
+    return ranked
+
+
+def _frugality(facts: list[KernelFacts]) -> tuple[int, int]:
+    """Registers of the launch that takes the most, and the number of launches: less is better."""
+    return (max((f.registers for f in facts), default=0), len(facts))
+
+
+def _known(evaluation: Evaluation, facts: Callable[[str], KernelFacts | None]) -> list[KernelFacts]:
+    return [found for key in evaluation.facts if (found := facts(key)) is not None]
+
+
+def _value(evaluation: Evaluation) -> float:
+    assert evaluation.value_us is not None
+    return evaluation.value_us

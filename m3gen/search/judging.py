@@ -1,0 +1,115 @@
+"""From a worker's answer about one candidate to an evaluation for each of its problems."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from m3gen.codegen.launch import Launch
+from m3gen.compiler.facts import KernelFacts
+from m3gen.evaluate.evaluation import Evaluation, Stage
+from m3gen.search.rooms import Done, Rooms
+from m3gen.search.schedule import Candidate
+from m3gen.search.study import Study
+from m3gen.spec import Status
+from m3gen.targets import Device
+
+# Judge of what failed before anything could be predicted; such a verdict outlives the predictor's version.
+COMPILE_JUDGE = "compile-1"
+
+
+class Compiled(Protocol):
+    """What judging reads of `compiler.request.CompileResult`."""
+
+    @property
+    def status(self) -> Status: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def launches(self) -> tuple[tuple[Launch, ...], ...]: ...
+    @property
+    def keys(self) -> tuple[tuple[str, ...], ...]: ...
+    @property
+    def facts(self) -> Mapping[str, KernelFacts]: ...
+    @property
+    def templates(self) -> Mapping[str, str]: ...
+    @property
+    def compiled(self) -> int: ...
+    @property
+    def cached(self) -> int: ...
+
+
+class Judge:
+    """Turns answers into evaluations for one device; `environment` is what each of them holds for."""
+
+    def __init__(self, rooms: Rooms, device: Device) -> None:
+        self._rooms = rooms
+        self._device = device
+        self.version = rooms.judge(device)
+        self.compiler = rooms.compiler()
+
+    def environment(self, candidate: Candidate) -> dict[str, Any]:
+        return {"compiler": self.compiler, "source_sha": candidate.group.source(candidate.config)}
+
+    def holds(self, evaluation: Evaluation, source_sha: str) -> bool:
+        """Whether a stored evaluation still says what judging anew would say."""
+        environment = evaluation.environment
+        if environment.get("compiler") != self.compiler or environment.get("source_sha") != source_sha:
+            return False
+        return evaluation.stage is Stage.STATIC or evaluation.judge in (self.version, COMPILE_JUDGE)
+
+    def static(self, candidate: Candidate, study: Study) -> Evaluation | None:
+        """The refusal of the static rung; None when the candidate may climb."""
+        refusal = self._rooms.check(study.problem, candidate.config, self._device)
+        if refusal is None:
+            return None
+        return replace(refusal, environment={**refusal.environment, **self.environment(candidate)})
+
+    def answer(self, candidate: Candidate, done: Done) -> Iterator[tuple[Study, Evaluation]]:
+        """One evaluation per study: a failure of the shared compile is the failure of each."""
+        environment = self.environment(candidate)
+        seconds = done.seconds / len(candidate.studies)  # the problems share the cost as they share the code
+        if done.status is not Status.OK:
+            failure = _failure(done.status, done.reason)
+            for study in candidate.studies:
+                yield study, replace(failure, seconds=seconds, environment=environment)
+            return
+        result: Compiled = done.value
+        environment["templates"] = dict(result.templates)
+        for position, study in enumerate(candidate.studies):
+            if result.status is Status.OK:
+                evaluation = self._predict(candidate, study, result, position)
+            else:
+                evaluation = _failure(result.status, result.reason)
+            yield (
+                study,
+                replace(evaluation, seconds=seconds, environment={**evaluation.environment, **environment}),
+            )
+
+    def _predict(self, candidate: Candidate, study: Study, result: Compiled, position: int) -> Evaluation:
+        keys = result.keys[position]
+        try:
+            evaluation = self._rooms.predict(
+                result.launches[position],
+                [result.facts[key] for key in keys],
+                candidate.group.op.work(study.problem, candidate.config),
+                self._device,
+            )
+        except Exception as error:  # what one candidate's facts trip over must not end the session
+            failure = _failure(Status.RUNTIME, f"the predictor raised {type(error).__name__}: {error}")
+            return replace(failure, judge=self.version)
+        return replace(_sound(evaluation), facts=keys)
+
+
+def _failure(status: Status, reason: str) -> Evaluation:
+    return Evaluation(stage=Stage.PREDICTED, status=status, judge=COMPILE_JUDGE, reason=reason)
+
+
+def _sound(evaluation: Evaluation) -> Evaluation:
+    """An OK evaluation has a finite value over zero, a failed one has none."""
+    value = evaluation.value_us
+    if evaluation.ok and (value is None or not math.isfinite(value) or value <= 0):
+        evaluation = replace(evaluation, status=Status.IMPLAUSIBLE, reason=f"a prediction of {value} us")
+    return evaluation if evaluation.ok else replace(evaluation, value_us=None, low_us=None, high_us=None)

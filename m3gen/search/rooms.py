@@ -1,0 +1,100 @@
+"""`Rooms`: what a session needs from the floors below it, in one place so that tests can put fakes there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from m3gen.codegen.launch import Launch
+from m3gen.compiler.facts import KernelFacts
+from m3gen.evaluate.evaluation import Evaluation
+from m3gen.ops.base import Op, Work
+from m3gen.space import Config
+from m3gen.spec import Problem, Status
+from m3gen.targets import Device
+
+
+class Done(Protocol):
+    """An answer of a pool: `value` when the handler returned (`status` OK), else how its process ended."""
+
+    @property
+    def ticket(self) -> int: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+
+
+class Pool(Protocol):
+    """Worker processes that answer payloads; a worker that dies or hangs costs only its payload."""
+
+    def submit(self, payload: Any) -> int: ...
+    def poll(self, timeout_s: float) -> Sequence[Done]: ...
+    def close(self) -> None: ...
+
+
+class Predict(Protocol):
+    def __call__(
+        self,
+        launches: Sequence[Launch],
+        facts: Sequence[KernelFacts],
+        work: Sequence[Work],
+        device: Device,
+    ) -> Evaluation: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rooms:
+    """`judge`: version of the predictor for a device. `compiler`: fingerprint of the children's compiler.
+    `source_sha`: identity of what a candidate renders to. The pools are made when first needed; payloads of
+    `compile_pool` come from `compile_request` and are answered by a `CompileResult`, those of `verify_pool`
+    come from `verify_request` and are answered by a `Verification`.
+    """
+
+    op: Callable[[str], Op]
+    check: Callable[[Problem, Config, Device], Evaluation | None]
+    predict: Predict
+    judge: Callable[[Device], str]
+    compiler: Callable[[], str]
+    source_sha: Callable[[Op, Problem, Config], str]
+    compile_request: Callable[[str, tuple[Problem, ...], Config], Any]
+    verify_request: Callable[[str, Problem, Config], Any]
+    compile_pool: Callable[[], Pool]
+    verify_pool: Callable[[], Pool]
+
+
+def local_rooms(*, jobs: int, deadline_s: float, verify_deadline_s: float, cache_dir: Path) -> Rooms:
+    """The real rooms, with worker processes on this machine. Imports no torch and no Triton: workers do."""
+    from m3gen import ops
+    from m3gen.codegen.render import render
+    from m3gen.compiler.fingerprint import fingerprint
+    from m3gen.compiler.pool import WorkerPool
+    from m3gen.compiler.request import CompileRequest
+    from m3gen.evaluate import predict, static
+    from m3gen.evaluate.gate import GateRequest
+    from m3gen.evaluate.timing import TIMINGS
+
+    def pool(handler: str, deadline: float, env: Mapping[str, str]) -> Pool:
+        environment = {"M3GEN_CACHE": str(cache_dir), **env}
+        return WorkerPool(handler, jobs=jobs, deadline_s=deadline, env=environment)
+
+    return Rooms(
+        op=ops.get,
+        check=static.check,
+        predict=predict.predict,
+        judge=lambda device: TIMINGS[device.architecture.vendor].version,
+        compiler=fingerprint,
+        source_sha=lambda op, problem, config: render(op, problem, config).sha,
+        compile_request=CompileRequest,
+        verify_request=GateRequest,
+        compile_pool=lambda: pool("m3gen.compiler.candidate:compile_candidate", deadline_s, {}),
+        verify_pool=lambda: pool(
+            "m3gen.evaluate.gate:verify_request", verify_deadline_s, {"TRITON_INTERPRET": "1"}
+        ),
+    )

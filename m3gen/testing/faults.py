@@ -1,0 +1,87 @@
+"""Handlers for `WorkerPool` that go wrong in every way a compiler can, importable by name in a child."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+
+def echo(payload: Any) -> Any:
+    """The payload itself."""
+    return payload
+
+
+def echo_pid(payload: Any) -> tuple[Any, int]:
+    """The payload and the process that answered."""
+    return payload, os.getpid()
+
+
+def perform(deed: tuple[str, Any]) -> Any:
+    """Do what `deed` names with its argument: one handler, so that one worker can meet all faults in turn."""
+    name, argument = deed
+    return {
+        "echo": echo,
+        "abort": abort,
+        "raise": raise_error,
+        "exit": exit_process,
+        "suicide": kill_itself,
+        "hang": hang,
+        "breed": hang_with_child,
+        "unpicklable": unpicklable,
+        "flood": flood,
+    }[name](argument)
+
+
+def abort(message: str) -> None:
+    """What LLVM does on a failed assertion: a line on stderr, then SIGABRT."""
+    os.write(2, f"LLVM ERROR: {message}\n".encode())
+    os.abort()
+
+
+def raise_error(message: str) -> None:
+    """An exception of several lines."""
+    raise ValueError(f"first line\n  {message}")
+
+
+def exit_process(code: int) -> None:
+    """What a library does that thinks it owns the process."""
+    raise SystemExit(code)
+
+
+def kill_itself(_: Any) -> None:
+    """What the kernel does when memory runs out."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+
+
+def hang(_: Any) -> None:
+    """Neither answers nor ends, SIGTERM and SIGINT ignored."""
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
+    while True:
+        time.sleep(60)
+
+
+def hang_with_child(path: str) -> None:
+    """Start a process of its own, write its number to `path`, and hang with it."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    with open(path, "w") as file:
+        file.write(str(child.pid))
+    hang(None)
+
+
+def unpicklable(_: Any) -> Any:
+    """A value that cannot travel."""
+    return lambda: None
+
+
+def flood(size: int) -> int:
+    """Print `size` bytes, then answer."""
+    sys.stdout.write("x" * size)
+    return size
+
+
