@@ -127,14 +127,12 @@ class _Launch:
         matrix = share * spread(outside.matrix_cycles, inside.matrix_cycles)
         lanes = waves * arch.wave_size
         shared = spread(outside.shared_bytes, inside.shared_bytes) * lanes / arch.shared_bytes_per_clock
-        # Loads wait once per iteration, or less often when several iterations are in flight.
-        load_wait = self._timing.memory_latency_us / max(work.loads_ahead, 0.5)
-        chain = self._chain(inside) / per_us
-        if work.loads_ahead > 1 or facts.shared_bytes and work.loads_ahead == 1 and trips > 1:
-            per_trip = max(load_wait, chain) + work.lookups * self._timing.lookup_latency_us
-        else:
-            per_trip = load_wait + chain + work.lookups * self._timing.lookup_latency_us
-        latency = trips * per_trip + self._chain(outside) / per_us + 2 * self._timing.memory_latency_us
+        latency = (
+            trips * self._trip_us(self._chain(inside) / per_us)
+            + self._chain(outside) / per_us
+            # Before the loop the query and the sequence length, after it the stores.
+            + 2 * self._timing.memory_latency_us
+        )
         return _Round(
             time_us=max(issue, matrix, shared, latency),
             issue_us=issue,
@@ -142,6 +140,15 @@ class _Launch:
             shared_us=shared,
             latency_us=latency,
         )
+
+    def _trip_us(self, chain_us: float) -> float:
+        """One iteration of one program alone: its loads, then `chain_us` of instructions, as far as the pipeline
+        does not lay them over each other."""
+        work, t = self._work, self._timing
+        lookups = work.lookups * t.lookup_latency_us
+        if not work.loads_ahead:
+            return lookups + work.load_waits * t.memory_latency_us + chain_us
+        return lookups / work.loads_ahead + max(t.memory_latency_us / work.loads_ahead, chain_us)
 
     def _issue(self, body: _Body) -> float:
         """Cycles one wave keeps its SIMD's vector unit."""

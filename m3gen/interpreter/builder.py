@@ -93,7 +93,7 @@ class CorrectedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return function(arg)
 
     def _rounded(self, values: NDArray[Any], dtype: Any) -> Any:
-        return TensorHandle(encode(values, dtype.scalar.name), dtype.scalar)
+        return TensorHandle(encode(values, dtype.scalar.name, keep_infinity=True), dtype.scalar)
 
     # casts; bitcasts stay as they are
 
@@ -134,7 +134,9 @@ class CorrectedBuilder(InterpreterBuilder):  # type: ignore[misc]
         for lane in np.ndindex(val.data.shape):  # one by one, as lanes may share an address
             if mask.data[lane]:
                 address, here = ptr.data[lane].reshape(1), np.ones(1, dtype=np.bool_)
-                old = TensorHandle(native.load(address, here, before[lane].reshape(1), before.dtype), val.dtype)
+                old = TensorHandle(
+                    native.load(address, here, before[lane].reshape(1), before.dtype), val.dtype
+                )
                 new = self.create_fadd(old, TensorHandle(val.data[lane].reshape(1), val.dtype))
                 native.store(address, new.data, here)
                 before[lane] = old.data.item()

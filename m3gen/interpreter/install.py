@@ -57,8 +57,8 @@ def require() -> None:
     """`UserError` unless `active()`."""
     if not active():
         raise UserError(
-            "kernels would be compiled, not interpreted: call m3gen.interpreter.install() with TRITON_INTERPRET=1 "
-            "set before Triton is imported, or run them inside m3gen.interpreter.interpreting()"
+            "kernels would be compiled, not interpreted: set TRITON_INTERPRET=1 before importing Triton and "
+            "call m3gen.interpreter.install(), or run them inside m3gen.interpreter.interpreting()"
         )
 
 

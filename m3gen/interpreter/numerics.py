@@ -61,12 +61,14 @@ class Float8:
     def decode(self, codes: Codes) -> Floats:
         return self.values[codes]
 
-    def encode(self, values: Floats, toward_zero: bool) -> Codes:
+    def encode(self, values: Floats, toward_zero: bool, keep_infinity: bool) -> Codes:
         magnitude = np.abs(values)
         if toward_zero:
             codes = np.searchsorted(self.values[1 : self.largest + 1], magnitude, side="right")
         else:
             codes = np.searchsorted(self.ties, magnitude, side="left")
+        if keep_infinity and self.infinity is not None:
+            codes = np.where(np.isinf(magnitude), self.infinity, codes)
         negative = np.signbit(values)
         if not self.signed_zero:
             negative = negative & (codes != 0)
@@ -92,15 +94,18 @@ def decode(codes: Codes, dtype: str) -> Floats:
     return np.asarray(FLOAT8[dtype].decode(codes))
 
 
-def encode(values: NDArray[Any], dtype: str, *, toward_zero: bool = False) -> Codes:
+def encode(
+    values: NDArray[Any], dtype: str, *, toward_zero: bool = False, keep_infinity: bool = False
+) -> Codes:
     """The codes of `values` in a dtype of `ENCODED`, rounded to nearest even unless `toward_zero`; any shape.
 
-    Values of another type go through float32 first, as they do in torch.
+    Values of another type go through float32 first, as they do in torch. `keep_infinity` is for results of
+    arithmetic within a type: in e5m2 an infinite operand may give an infinite result. bf16 always keeps it.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         floats = np.asarray(values, dtype=np.float32)
         if dtype != "bf16":
-            return np.asarray(FLOAT8[dtype].encode(floats, toward_zero))
+            return np.asarray(FLOAT8[dtype].encode(floats, toward_zero, keep_infinity))
         bits = floats.view(np.uint32)
         carry = np.uint32(0) if toward_zero else np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
         rounded = ((bits + carry) >> np.uint32(16)).astype(np.uint16)
@@ -113,7 +118,7 @@ def nan_code(dtype: str) -> int:
 
 
 def narrow_toward_zero(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """`values` in a narrower float type that numpy has, rounded toward zero: overflow gives the largest value."""
+    """`values` in a narrower float type that numpy has, rounded toward zero; overflow gives the largest."""
     with np.errstate(over="ignore"):
         nearest = values.astype(dtype)
         past = np.abs(nearest) > np.abs(values)

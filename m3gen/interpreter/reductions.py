@@ -52,7 +52,7 @@ class CorrectedReduceOps(ReduceOps):  # type: ignore[misc]
         halves = codes.reshape(-1) if axis is None else np.moveaxis(codes, axis, 0)
         while len(halves) > 1:
             low, high = np.split(decode(halves, name), 2)
-            halves = encode(low + high, name)
+            halves = encode(low + high, name, keep_infinity=True)
         total = halves[0]
         if self.keep_dims:
             total = np.expand_dims(total, tuple(range(codes.ndim)) if axis is None else axis)
@@ -60,7 +60,9 @@ class CorrectedReduceOps(ReduceOps):  # type: ignore[misc]
 
     def _typed(self, values: NDArray[Any], dtype: Any) -> Any:
         """A tensor of numbers; `to_tensor` wants codes for an encoded type."""
-        return self.to_tensor(encode(values, dtype.name) if dtype.name in ENCODED else values, dtype)
+        if dtype.name in ENCODED:
+            values = encode(values, dtype.name, keep_infinity=True)
+        return self.to_tensor(values, dtype)
 
 
 class CorrectedScanOps(ScanOps):  # type: ignore[misc]
@@ -75,5 +77,6 @@ class CorrectedScanOps(ScanOps):  # type: ignore[misc]
         lanes = np.moveaxis(codes, self.axis, 0)
         running = [lanes[0]]
         for lane in lanes[1:]:
-            running.append(encode(combine(decode(running[-1], name), decode(lane, name)), name))
+            result = combine(decode(running[-1], name), decode(lane, name))
+            running.append(encode(result, name, keep_infinity=True))
         return self.to_tensor(np.moveaxis(np.stack(running), 0, self.axis), input.dtype)

@@ -1,9 +1,9 @@
 """Running kernels in the interpreter of a process whose Triton was imported for compiling.
 
-Stock Triton decides at decoration: with `TRITON_INTERPRET` unset, `tl.sum`, `tl.max` and the like are compiled
-functions that interpreted kernels cannot call, and a device call leaves `triton.language` patched for good.
-Here the language is patched once a launch, whole, and put back after it, and a compiled function that is
-called or launched meanwhile runs as an interpreted one. Compiling works as ever outside.
+Stock Triton decides at decoration: with `TRITON_INTERPRET` unset, `tl.sum`, `tl.max` and the like are
+compiled functions that interpreted kernels cannot call, and a device call leaves `triton.language` patched
+for good. Here the language is patched once a launch, whole, and put back after it, and a compiled function
+that is called or launched meanwhile runs as an interpreted one. Compiling works as ever outside.
 """
 
 from __future__ import annotations

@@ -15,6 +15,6 @@ def check(version: str) -> None:
     """
     if version.partition("+")[0] not in KNOWN_RIGHT:
         raise UserError(
-            f"cannot run kernels in the interpreter of Triton {version}: its bf16 and fp8 are known to be right "
+            f"cannot run kernels in the interpreter of Triton {version}: bf16 and fp8 are known to be right "
             f"only under {', '.join(KNOWN_RIGHT)}; install one of these, or run on a GPU"
         )

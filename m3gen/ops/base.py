@@ -20,9 +20,10 @@ class Work:
 
     `read_bytes`, `written_bytes`: unique bytes from and to memory. `flops`: matrix FLOP, padding not counted.
     `streamed_bytes`: the part of `read_bytes` that is read once and cannot stay in a cache (the KV pages).
-    `loop_trips`: iterations of the innermost tile loop in one program of the launch. `loads_ahead`: iterations of
-    its loads that one program keeps in flight (0.5 when K is waited for before V is asked for). `lookups`:
-    dependent loads before the data of one iteration can be asked for (list entry, then page), per iteration.
+    `loop_trips`: iterations of the innermost tile loop in one program of the launch. `load_waits`: how often one
+    iteration waits for memory (2 when V is asked for only after the scores). `loads_ahead`: iterations whose loads
+    are issued before they are due (pipeline stages less one). `lookups`: dependent loads before the data of an
+    iteration can be asked for (list entry, then page).
     """
 
     kernel: str
@@ -31,7 +32,8 @@ class Work:
     streamed_bytes: float
     flops: float
     loop_trips: float
-    loads_ahead: float = 1.0
+    load_waits: int = 1
+    loads_ahead: int = 0
     lookups: float = 0.0
 
 

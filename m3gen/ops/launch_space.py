@@ -43,12 +43,13 @@ def constraints(
     device: Device,
     *,
     tile_m: Callable[[Values], int],
-    tile_n: Callable[[Values], int],
-    tile_bytes: Callable[[Values], int],
+    tile_m_needs: tuple[str, ...] = (),
+    bytes_per_token: int,
 ) -> list[Constraint]:
-    """What cannot launch, or what Triton silently turns into scalar code, refused before any work.
+    """What cannot launch, or what would multiply padding, refused before any work.
 
-    `tile_bytes` is one of the two tiles (K or V) that a pipelined loop keeps in shared memory.
+    The loop's tiles are [tile_n, ...] of K and of V, `bytes_per_token` each; `tile_m`, read from the parameters
+    `tile_m_needs`, is the other side of the matrix product.
     """
     limit = device.architecture.shared_bytes_per_workgroup
     rules = [
@@ -56,7 +57,7 @@ def constraints(
             "shared_bytes",
             ("tile_n", "num_stages"),
             # With one stage K and V take turns in one buffer; each further stage holds both.
-            lambda c: tile_bytes(c) * max(1, 2 * (c["num_stages"] - 1)) <= limit,
+            lambda c: c["tile_n"] * bytes_per_token * max(1, 2 * (c["num_stages"] - 1)) <= limit,
             f"the tiles of all stages exceed the {limit} bytes of shared memory of a workgroup",
         )
     ]
@@ -64,8 +65,8 @@ def constraints(
         rules.append(
             Constraint(
                 "matrix_shape",
-                ("tile_n", "matrix_instr_nonkdim"),
-                lambda c: c["matrix_instr_nonkdim"] <= min(tile_m(c), tile_n(c)),
+                ("tile_n", "matrix_instr_nonkdim", *tile_m_needs),
+                lambda c: c["matrix_instr_nonkdim"] <= min(tile_m(c), c["tile_n"]),
                 "a 32x32 matrix instruction on a tile of 16 multiplies padding",
             )
         )

@@ -35,7 +35,6 @@ class SparseDecode:
 
     def space(self, problem: Problem, device: Device) -> Space:
         most_splits = _power_of_two_at_most(problem.topk)
-        tile_m = max(16, _power_of_two_at_least(problem.group_size))
         kv_bytes = dtype(problem.kv_dtype).bytes
 
         def is_split(c: Values) -> bool:
@@ -62,22 +61,12 @@ class SparseDecode:
                 "merge_warps", (1, 2, 4), default=4, active=lambda c: c.get("merge") == "kernel", doc="of the merge"
             ),
         ]
-        if problem.query_len > 1:
-            structure.insert(
-                0, PowerOfTwo("rows_packed", 1, 8, default=1, doc="query rows of one request in one tile")
-            )
-
-        def packed_tile_m(c: Values) -> int:
-            return max(tile_m, _power_of_two_at_least(c.get("rows_packed", 1) * problem.group_size))
+        def tile_m(c: Values) -> int:
+            packed = c["rows_packed"] if problem.query_len > 1 else 1
+            return max(16, _power_of_two_at_least(packed * problem.group_size))
 
         wave = device.architecture.wave_size
         constraints = [
-            Constraint(
-                "rows_packed",
-                ("rows_packed",),
-                lambda c: problem.query_len % c["rows_packed"] == 0,
-                f"packed rows must divide the query length {problem.query_len}",
-            ),
             Constraint(
                 "page_parts",
                 ("tile_n", "page_splits"),
@@ -92,11 +81,23 @@ class SparseDecode:
             ),
             *launch_space.constraints(
                 device,
-                tile_m=packed_tile_m,
-                tile_n=lambda c: int(c["tile_n"]),
-                tile_bytes=lambda c: int(c["tile_n"]) * problem.head_dim * kv_bytes,
+                tile_m=tile_m,
+                tile_m_needs=("rows_packed",) if problem.query_len > 1 else (),
+                bytes_per_token=problem.head_dim * kv_bytes,
             ),
         ]
+        if problem.query_len > 1:
+            structure.insert(
+                0, PowerOfTwo("rows_packed", 1, 8, default=1, doc="query rows of one request in one tile")
+            )
+            constraints.append(
+                Constraint(
+                    "rows_packed",
+                    ("rows_packed",),
+                    lambda c: problem.query_len % c["rows_packed"] == 0,
+                    f"packed rows must divide the query length {problem.query_len}",
+                )
+            )
         return Space([*structure, *launch_space.parameters(device)], constraints)
 
     def default(self, problem: Problem, device: Device) -> Config:
@@ -178,7 +179,8 @@ class SparseDecode:
             streamed_bytes=pages + scales,
             flops=4.0 * tokens * problem.head_dim * row_heads,
             loop_trips=-(-problem.topk // int(config["splits"])) * tiles * pack,
-            loads_ahead=max(1.0 if config["loads"] == "together" else 0.5, int(config["num_stages"]) - 1.0),
+            load_waits=1 if config["loads"] == "together" else 2,
+            loads_ahead=int(config["num_stages"]) - 1,
             lookups=2.0 / tiles,
         )
         if config.get("merge") != "kernel":

@@ -33,10 +33,10 @@ def writing(engine: Engine) -> Engine:
 
 
 def reading(engine: Engine) -> Engine:
-    """The same engine, whose transactions only read."""
-    return (
-        engine.execution_options(postgresql_readonly=True) if engine.dialect.name == "postgresql" else engine
-    )
+    """The same engine, whose transactions cannot write. On SQLite the URL says so (mode=ro)."""
+    if engine.dialect.name == "postgresql":
+        return engine.execution_options(postgresql_readonly=True)
+    return engine
 
 
 def _configure(connection: sqlite3.Connection, _record: object) -> None:

@@ -23,7 +23,8 @@ _NUMBER = "$number"  # {"$number": "nan"}: JSON has no word for it, and PostgreS
 def open_engine(location: Location, *, read_only: bool) -> Engine:
     """An engine on the database; the folder of a SQLite file is made unless `read_only`."""
     if location.path is None:
-        return _create(location.url)
+        engine = _create(location.url)
+        return dialect.reading(engine) if read_only else engine
     if not read_only:
         _make_folder(location)
         return _create(location.file_url(mode="rwc"))
@@ -104,8 +105,10 @@ def to_json(value: Any) -> str:
         return json.dumps(_plain(value), allow_nan=False, separators=(",", ":"))
 
 
-def from_json(text: str) -> Any:
-    """Inverse of `to_json`."""
+def from_json(text: str | bytes) -> Any:
+    """Inverse of `to_json`; bytes are what psycopg hands over."""
+    if isinstance(text, bytes):
+        text = text.decode()
     return json.loads(text, object_hook=_number if _NUMBER in text else None)
 
 

@@ -6,14 +6,18 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DatabaseError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from m3gen.errors import UserError
 from m3gen.store.location import Location
 
-DAMAGED = (
+_DAMAGED = (
     "{where} is damaged or no SQLite database ({detail}): move it aside (mv {where} {where}.damaged) "
     "and run again to start a new one; nothing has been deleted"
+)
+_FULL = (
+    "the disk is full, {where} cannot grow: free some space and run again; "
+    "all that was committed before is kept"
 )
 _READ_ONLY = (
     "{where} cannot be written (file, folder or file system is read-only): "
@@ -23,19 +27,26 @@ _CANNOT_OPEN = (
     "{where} cannot be opened ({detail}): it must be a file that this user may read, in a folder that this "
     "user may write (SQLite keeps two files beside it); mend that or name another store"
 )
+_DISK_FAILS = (
+    "the disk under {where} fails ({detail}): look for a full or broken disk or a quota, then run again; "
+    "all that was committed before is kept"
+)
+_LOCKED = (
+    "{where} is locked by another process that does not let go: end it (fuser {where} names it) and run again"
+)
+_ANSWERS_NOT = "the database {where} does not answer ({detail}): see that it runs and that the URL is right"
+
 _BY_CODE = {
-    sqlite3.SQLITE_FULL: "the disk is full, {where} cannot grow: free some space and run again; "
-    "all that was committed before is kept",
-    sqlite3.SQLITE_IOERR: "the disk under {where} fails ({detail}): look for a full or broken disk "
-    "or a quota, then run again; all that was committed before is kept",
+    sqlite3.SQLITE_NOTADB: _DAMAGED,
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_READONLY: _READ_ONLY,
     sqlite3.SQLITE_PERM: _READ_ONLY,
-    sqlite3.SQLITE_CORRUPT: DAMAGED,
-    sqlite3.SQLITE_NOTADB: DAMAGED,
     sqlite3.SQLITE_CANTOPEN: _CANNOT_OPEN,
-    sqlite3.SQLITE_BUSY: "{where} is locked by another process that does not let go: end it "
-    "(fuser {where} names it) and run again",
+    sqlite3.SQLITE_IOERR: _DISK_FAILS,
+    sqlite3.SQLITE_BUSY: _LOCKED,
 }
+_BY_SQLSTATE = {"53100": _FULL, "25006": _READ_ONLY}  # PostgreSQL's disk_full, read_only_sql_transaction
 
 
 @contextmanager
@@ -52,17 +63,19 @@ def as_user_errors(location: Location) -> Iterator[None]:
 def explain(error: DBAPIError | sqlite3.Error, location: Location) -> str | None:
     """The line for the user, or None for a fault that no user can cause."""
     cause = error.orig if isinstance(error, DBAPIError) else error
-    detail = next(iter(str(cause).splitlines()), "")
     if isinstance(cause, sqlite3.Error):
         # Extended codes keep the primary one in their low byte; errors of the driver itself have none.
         template = _BY_CODE.get(getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF)
-        return template.format(where=location, detail=detail) if template else None
-    if isinstance(error, OperationalError | InterfaceError) or type(error) is DatabaseError:
-        return (
-            f"the database {location} does not answer ({detail}): see that it runs and that the URL is right"
+    else:
+        unreachable = isinstance(error, OperationalError | InterfaceError)
+        template = _BY_SQLSTATE.get(
+            getattr(cause, "sqlstate", None) or "", _ANSWERS_NOT if unreachable else ""
         )
-    return None
+    if not template:
+        return None
+    return template.format(where=location, detail=next(iter(str(cause).splitlines()), ""))
 
 
 def damaged(location: Location, detail: str) -> UserError:
-    return UserError(DAMAGED.format(where=location, detail=detail))
+    """The refusal of a file whose content is not what m3gen wrote."""
+    return UserError(_DAMAGED.format(where=location, detail=detail))

@@ -47,7 +47,7 @@ class Store:
     def __init__(self, engine: Engine, location: Location) -> None:
         self.location = location
         self._engine = engine
-        self._reads = sessionmaker(dialect.reading(engine))
+        self._reads = sessionmaker(engine)
         self._writes = sessionmaker(dialect.writing(engine))
         self._begun: dict[int, float] = {}  # session -> monotonic seconds at its begin
 

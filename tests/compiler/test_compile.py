@@ -37,7 +37,7 @@ def test_facts_of_a_dot_and_softmax_kernel(arch: str) -> None:
     assert loop.depth == 1
     assert 0 < loop.instructions < facts.instructions
     assert loop.shared_write_bytes_per_lane >= 2 * 64 * 128 * 2 // lanes
-    assert loop.waits > 0
+    assert loop.waits > 0 or arch.startswith("sm_")  # NVIDIA's scoreboards wait without an instruction
     assert facts.compiler.startswith("triton-3.")
     assert facts.code_bytes > 4 * facts.instructions
 
@@ -131,7 +131,7 @@ def test_key_knows_callees_arguments_options_and_architecture() -> None:
 
 
 def test_shared_memory_over_the_limit_is_a_resource_fault() -> None:
-    facts = compiled("gfx942", kernels.attend(n=256, num_warps=8, num_stages=3)).facts
+    facts = compiled("gfx942", kernels.attend(n=128, num_warps=8, num_stages=3)).facts
     assert facts.shared_bytes > 65536
     assert facts.workgroups_per_cu == 0
     assert resource_fault(facts, architecture("gfx942")).startswith("shared: ")
@@ -144,11 +144,11 @@ def test_too_many_threads_are_a_resource_fault() -> None:
 
 
 def test_spills_are_seen_on_both_vendors() -> None:
-    amd = compiled("gfx942", kernels.attend(n=64, waves_per_eu=8, num_warps=1)).facts
+    amd = compiled("gfx942", kernels.attend(n=16, waves_per_eu=8, num_warps=1)).facts
     assert amd.vector_spills > 0
     assert amd.scratch_bytes > 0
     assert amd.mix["spill"] > 0
-    nvidia = compiled("sm_90", kernels.attend(maxnreg=40)).facts
+    nvidia = compiled("sm_90", kernels.attend(n=32, maxnreg=40)).facts
     assert nvidia.registers <= 40
     assert nvidia.vector_spills == nvidia.mix["spill"] > 0
     assert nvidia.scratch_bytes > 0

@@ -1,0 +1,1 @@
+"""The command line: one verb a file, parsing here and work elsewhere."""

@@ -1,0 +1,94 @@
+"""The entry point: the verbs, and what becomes of errors.
+
+    2    bad input or environment: one line on standard error (typer's own usage errors exit with 2 as well)
+    130  interrupted
+    141  whoever read the output closed it
+
+Any other exception is a fault of m3gen and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from m3gen.cli import generate, show, targets, tune, verify
+from m3gen.errors import UserError
+
+BAD_INPUT, INTERRUPTED, READER_GONE = 2, 130, 141
+
+
+class _Verbs(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        # Here and not in main(): typer's versions differ in what they make of Ctrl-C and of closed pipes.
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except UserError as error:
+            _say(f"m3gen: {' '.join(str(error).split())}")
+            sys.exit(BAD_INPUT)
+        except KeyboardInterrupt:
+            _say("m3gen: interrupted; what was found out is in the store")
+            sys.exit(INTERRUPTED)
+        except BrokenPipeError:
+            # Python flushes standard output once more when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(READER_GONE)
+
+
+app = typer.Typer(
+    name="m3gen",
+    cls=_Verbs,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: importing rich costs more than all the rest of it
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command()(tune.tune)
+app.command()(show.show)
+app.command()(verify.verify)
+app.command()(generate.generate)
+app.command()(targets.targets)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from m3gen import __version__
+
+        typer.echo(f"m3gen {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def m3gen(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version),
+    ] = False,
+) -> None:
+    """Generate and tune the decode-attention and KV-cache kernels of MiniMax-M3.
+
+    Start with: m3gen tune --arch gfx942. No GPU is needed.
+    """
+
+
+def main() -> None:
+    """Entry point of the `m3gen` script."""
+    for stream in (sys.stdout, sys.stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="replace")  # a terminal that has no "±" gets a "?", not an exception
+    app()
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

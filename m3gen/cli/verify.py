@@ -1,0 +1,186 @@
+"""`m3gen verify`: the correctness gate again, on stored winners or on a given configuration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from m3gen.cli.options import Arch, Dtypes, Jobs, Json, Ops, Ranks, Rows, StoreUrl
+
+if TYPE_CHECKING:
+    from m3gen.cli.work import Candidate
+    from m3gen.evaluate.verification import Verification
+    from m3gen.report.verdicts import Bounds
+    from m3gen.space import Config
+    from m3gen.spec import Problem
+    from m3gen.targets import Device
+
+PASSED, FAILED = 0, 1
+_EXAMPLE = '{"tile_n": 64, "num_warps": 2}'
+
+
+def verify(
+    arch: Arch,
+    op: Ops = None,
+    tp: Ranks = None,
+    kv: Dtypes = None,
+    rows: Rows = None,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            metavar="JSON",
+            help="Verify this configuration instead of stored winners, on the problems of the options; what "
+            "it leaves out is as in the default.",
+        ),
+    ] = None,
+    jobs: Jobs = None,
+    store: StoreUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Run candidates through the correctness gate; print every case with its errors and their bounds.
+
+    Takes the winners that the store holds for ARCH, of the problems that the other options name. A
+    configuration that wins under several loads runs once: the cases do not depend on the load.
+
+    \b
+    Exit status:
+      0    all passed
+      1    one failed
+      2    bad input or environment, or nothing to verify
+      130  interrupted
+    """
+    from m3gen.cli import output, work
+    from m3gen.cli.options import cpus
+    from m3gen.errors import UserError
+    from m3gen.report import verdicts
+
+    options = {"op": op, "tp": tp, "kv": kv, "rows": rows}
+    if config is None:
+        candidates = _winners(arch, store, **options)
+    elif store is not None:
+        raise UserError("--config is verified without a store: give --config or --store")
+    else:
+        candidates = _given(arch, config, **options)
+    found: list[tuple[Candidate, Verification]] = []
+    for candidate, verdict in work.verify(candidates, jobs or cpus()):
+        found.append((candidate, verdict))
+        if not as_json:
+            bounds = _bounds(candidate.problem)
+            output.stdout().print(verdicts.verdict(candidate.problem, candidate.config, verdict, bounds))
+    if as_json:
+        output.print_object("verify", {"verifications": [_object(*one) for one in found]})
+    raise typer.Exit(PASSED if all(verdict.ok for _, verdict in found) else FAILED)
+
+
+def _winners(arch: str, store: str | None, *, op: Any, tp: Any, kv: Any, rows: Any) -> list[Candidate]:
+    """The stored winners that the options name; one that is not given names all."""
+    from m3gen import paths
+    from m3gen.cli import problems
+    from m3gen.cli.options import integers
+    from m3gen.cli.work import Candidate
+    from m3gen.errors import UserError
+    from m3gen.report.words import tensor_parallel
+    from m3gen.store import Store
+
+    device = problems.find_device(arch, None)
+    ops = {one.name for one in problems.find_ops(op)}
+    ranks, loads = integers("--tp", tp), integers("--rows", rows)
+    dtypes = None if kv is None else problems.dtypes(device, kv)
+
+    def wanted(problem: Problem) -> bool:
+        return (
+            problem.op in ops
+            and (not ranks or tensor_parallel(problem) in ranks)
+            and (dtypes is None or problem.kv_dtype in dtypes)
+            and (not loads or problem.rows in loads)
+        )
+
+    with Store.open(store or paths.store_url(), read_only=True) as opened:
+        winners = [winner for winner in opened.winners(arch=device.arch) if wanted(winner.problem)]
+        where = opened.location
+    if not winners:
+        raise UserError(
+            f"{where} has no such winner on {device.arch}: run m3gen tune --arch {device.arch} first, "
+            "or give the candidate with --config"
+        )
+    return _distinct(Candidate(winner.problem, winner.config) for winner in winners)
+
+
+def _given(arch: str, config: str, *, op: Any, tp: Any, kv: Any, rows: Any) -> list[Candidate]:
+    """The configuration of `--config` on each problem of the options, loads aside."""
+    from m3gen.cli import problems
+    from m3gen.cli.work import Candidate
+    from m3gen.errors import UserError
+
+    values = _parsed(config)
+    device = problems.find_device(arch, None)
+    built = problems.build(device, op=op, tp=tp, kv=kv, rows=rows)
+    if len({problem.op for problem in built}) > 1:
+        raise UserError("--config is a configuration of one op: name it with --op")
+    return _distinct(Candidate(problem, _legal(problem, device, values)) for problem in built)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    from m3gen.errors import UserError
+
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"--config is no JSON ({error}): expected an object such as {_EXAMPLE}") from None
+    if not isinstance(values, dict) or any(not isinstance(value, int | str) for value in values.values()):
+        raise UserError(f"--config {text}: expected an object of names and plain values, such as {_EXAMPLE}")
+    return values
+
+
+def _legal(problem: Problem, device: Device, values: dict[str, Any]) -> Config:
+    """The values, completed by the problem's default, as a config that no rule refuses."""
+    from m3gen import ops
+    from m3gen.errors import UserError
+    from m3gen.report.words import problem_line
+
+    op = ops.get(problem.op)
+    space, default = op.space(problem, device), op.default(problem, device)
+    try:
+        config = space.canonical({**default, **values})
+    except ValueError as error:
+        raise UserError(f"--config on {problem_line(problem)}: {error}") from None
+    if config != default and (broken := space.violations(config)):
+        raise UserError(
+            f"--config on {problem_line(problem)}: refused by rule {broken[0].code!r}: {broken[0].reason}"
+        )
+    return config
+
+
+def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """One candidate of each signature and config, the first."""
+    from m3gen.store import signature
+
+    found: dict[tuple[str, Config], Candidate] = {}
+    for one in candidates:
+        found.setdefault((signature(one.problem), one.config), one)
+    return list(found.values())
+
+
+def _bounds(problem: Problem) -> Bounds:
+    from m3gen import ops
+
+    return partial(ops.get(problem.op).tolerance, problem)
+
+
+def _object(candidate: Candidate, verdict: Verification) -> dict[str, Any]:
+    from m3gen.report import verdicts
+
+    return {
+        "problem": candidate.problem.to_dict(),
+        "config": candidate.config.to_dict(),
+        "status": str(verdict.status),
+        "reason": verdict.reason,
+        "gate": verdict.on,
+        "seconds": verdict.seconds,
+        "cases": [verdicts.case_object(case, _bounds(candidate.problem)) for case in verdict.cases],
+    }

@@ -1,0 +1,109 @@
+"""What the verbs have done by the rooms below, a function each: the one place where tests put fakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from m3gen.evaluate.verification import Verification
+from m3gen.space import Config
+from m3gen.spec import Problem, Status
+from m3gen.targets import Device
+
+if TYPE_CHECKING:
+    from m3gen.search.budget import Budget
+    from m3gen.search.progress import Listener
+    from m3gen.search.session import Session
+    from m3gen.store import Store
+
+VERIFY_DEADLINE_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Files that were written, or found as they should be."""
+
+    tables: tuple[Path, ...]
+    modules: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What the gate is asked about."""
+
+    problem: Problem
+    config: Config
+
+
+def open_session(
+    store: Store,
+    problems: Sequence[Problem],
+    device: Device,
+    *,
+    sampler: str,
+    budget: Budget,
+    jobs: int,
+    seed: int,
+    cache_dir: Path,
+    listener: Listener,
+) -> Session:
+    """A session, not running yet. `UserError` for a sampler there is not."""
+    from m3gen.search.session import Session
+
+    return Session(
+        store,
+        problems,
+        device,
+        sampler=sampler,
+        budget=budget,
+        jobs=jobs,
+        seed=seed,
+        cache_dir=cache_dir,
+        listener=listener,
+    )
+
+
+def judge(device: Device) -> str:
+    """The version of what predicts times on a device."""
+    from m3gen.evaluate.timing import TIMINGS
+
+    return TIMINGS[device.architecture.vendor].version
+
+
+def export(store: Store, arch: str, tables_dir: Path, modules_dir: Path) -> Exported:
+    """The store's winners on one architecture as tables, and modules made from these."""
+    from m3gen.tables.export import export_tables
+
+    tables = export_tables(store, arch, tables_dir)
+    return Exported(tuple(tables), generate(arch, tables_dir, modules_dir))
+
+
+def generate(arch: str, tables_dir: Path, modules_dir: Path) -> tuple[Path, ...]:
+    """The modules of one architecture from its tables. `UserError` when there is no table."""
+    from m3gen.codegen.generate import generate_modules
+
+    return tuple(generate_modules(arch, tables_dir, modules_dir))
+
+
+def verify(candidates: Sequence[Candidate], jobs: int) -> Iterator[tuple[Candidate, Verification]]:
+    """Each candidate through the gate under Triton's interpreter, in the order in which they are done."""
+    from m3gen.compiler.pool import WorkerPool
+    from m3gen.evaluate.gate import GateRequest
+
+    handler, environment = "m3gen.evaluate.gate:verify_request", {"TRITON_INTERPRET": "1"}
+    with WorkerPool(handler, jobs=jobs, deadline_s=VERIFY_DEADLINE_S, env=environment) as pool:
+        waiting = {
+            pool.submit(GateRequest(one.problem.op, one.problem, one.config)): one for one in candidates
+        }
+        while waiting:
+            for done in pool.poll(1.0):
+                died = Verification(
+                    status=done.status,
+                    on="interpreter",
+                    source_sha="",
+                    seconds=done.seconds,
+                    reason=done.reason,
+                )
+                yield waiting.pop(done.ticket), done.value if done.status is Status.OK else died

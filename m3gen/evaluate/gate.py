@@ -1,0 +1,161 @@
+"""The correctness gate: a candidate's outputs against the op's float64 reference over its awkward inputs.
+
+It runs in Triton's interpreter, in a child process with `TRITON_INTERPRET=1` or in this one. Importing this
+module loads neither torch nor Triton; verifying does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from m3gen.codegen.source import KernelSource
+from m3gen.evaluate.verification import CaseResult, Verification
+from m3gen.interpreter import interpreting
+from m3gen.ops.base import Case, Op, Tolerance
+from m3gen.space import Config
+from m3gen.spec import Problem, Status
+
+if TYPE_CHECKING:
+    import torch
+
+ON = "interpreter"
+
+Launcher = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GateRequest:
+    """What a worker needs to verify one candidate."""
+
+    op: str
+    problem: Problem
+    config: Config
+
+
+def verify_request(request: GateRequest) -> Verification:
+    """Render a candidate and verify it: the handler of a worker pool."""
+    from m3gen import ops
+    from m3gen.codegen import render
+
+    op = ops.get(request.op)
+    return verify(op, request.problem, request.config, render(op, request.problem, request.config))
+
+
+def verify(
+    op: Op, problem: Problem, config: Config, source: KernelSource, seeds: tuple[int, ...] = (0, 1)
+) -> Verification:
+    """Run every case of the op under every seed; the first failure ends it and is the verdict.
+
+    Each case is launched twice from poisoned outputs, and both launches must agree in every bit. The verdict
+    is COMPILE when the module does not load, RUNTIME when a launch raises, NONDETERMINISTIC when two launches
+    differ, CORRECTNESS when the outputs are outside the op's tolerances. What the op itself raises, and the
+    `UserError` for a Triton whose interpreter is not known, are raised on.
+    """
+    started = time.monotonic()
+    results: list[CaseResult] = []
+    with interpreting():
+        try:
+            launcher = _load(source)
+        except Exception as error:
+            reason = f"{source.entry} does not load: {_one_line(error)}"
+            return _verdict(source, started, results, Status.COMPILE, reason)
+        for case in _cases(op, problem, config, seeds):
+            result = _run(op, case, launcher, op.tolerance(problem, case.tolerances))
+            results.append(result)
+            if result.status is not Status.OK:
+                reason = f"case {case.name!r}, seed {case.seed}: {result.reason}"
+                return _verdict(source, started, results, result.status, reason)
+    if not results:
+        raise ValueError(f"op {op.name!r} has no case for {problem}: nothing would be verified")
+    return _verdict(source, started, results, Status.OK)
+
+
+def _verdict(
+    source: KernelSource, started: float, results: list[CaseResult], status: Status, reason: str = ""
+) -> Verification:
+    return Verification(
+        status=status,
+        on=ON,
+        source_sha=source.sha,
+        cases=tuple(results),
+        seconds=time.monotonic() - started,
+        reason=reason,
+        environment=_environment(),
+    )
+
+
+def _load(source: KernelSource) -> Launcher:
+    from m3gen.codegen import load_module
+
+    launcher: Launcher = getattr(load_module(source), source.entry)
+    return launcher
+
+
+def _cases(op: Op, problem: Problem, config: Config, seeds: tuple[int, ...]) -> Iterator[Case]:
+    for seed in seeds:
+        yield from op.cases(problem, config, seed)
+
+
+def _run(op: Op, case: Case, launcher: Launcher, tolerance: Tolerance) -> CaseResult:
+    from m3gen.evaluate.comparison import compare, first_difference
+
+    reference = op.reference(case)  # before the launch, which may spoil its inputs
+    try:
+        first = _launch(case, launcher)
+        second = _launch(case, launcher)
+    except Exception as error:
+        return _failed(case, Status.RUNTIME, _one_line(error))
+    for name, output in first.items():
+        if (row := first_difference(output, second[name])) is not None:
+            return _failed(case, Status.NONDETERMINISTIC, f"{name}: row {row} differs between two launches")
+    found = compare(first, reference, case.zero_rows, tolerance)
+    return CaseResult(
+        name=case.name,
+        grid=case.tolerances,
+        status=Status.CORRECTNESS if found.reason else Status.OK,
+        row_rms=found.row_rms,
+        mean_abs=found.mean_abs,
+        max_abs=found.max_abs,
+        reason=found.reason,
+    )
+
+
+def _launch(case: Case, launcher: Launcher) -> dict[str, torch.Tensor]:
+    """One launch from poisoned outputs, and copies of what it left in them."""
+    from m3gen.evaluate.comparison import poison
+
+    for name in case.outputs:
+        poison(case.arguments[name])
+    launcher(**case.arguments)
+    return {name: case.arguments[name].clone() for name in case.outputs}
+
+
+def _failed(case: Case, status: Status, reason: str) -> CaseResult:
+    unknown = float("inf")
+    return CaseResult(
+        name=case.name,
+        grid=case.tolerances,
+        status=status,
+        row_rms=unknown,
+        mean_abs=unknown,
+        max_abs=unknown,
+        reason=reason,
+    )
+
+
+def _one_line(error: BaseException) -> str:
+    """The first error of a chain, which the interpreter wraps, without its further lines."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+
+def _environment() -> dict[str, str]:
+    import torch
+    import triton
+
+    return {"triton": triton.__version__, "torch": torch.__version__, "on": ON}

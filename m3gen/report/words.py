@@ -1,0 +1,137 @@
+"""The plain words for what the rooms below say in names and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from m3gen import ops
+from m3gen.evaluate.evaluation import Stage
+from m3gen.space import Config
+from m3gen.spec import CONTEXT_BUCKETS, MINIMAX_M3, Problem, Status
+from m3gen.targets import ARCHITECTURES, Vendor
+
+STATUSES: Mapping[Status, str] = {
+    Status.OK: "ok",
+    Status.CONSTRAINT: "refused by a rule",
+    Status.COMPILE: "compiler error",
+    Status.COMPILE_ABORT: "compiler crashed",
+    Status.TIMEOUT: "ran past its deadline",
+    Status.RESOURCES: "does not fit the device",
+    Status.RUNTIME: "raised an error",
+    Status.CORRECTNESS: "wrong result",
+    Status.NONDETERMINISTIC: "two runs differ",
+    Status.IMPLAUSIBLE: "impossible time",
+}
+
+_LIMITS = {
+    "memory": "memory",
+    "issue": "issue",
+    "matrix": "matrix unit",
+    "latency": "latency",
+    "launch": "launch",
+}
+
+
+def limit(name: str, arch: str) -> str:
+    """What bounds a time, for the name of the term of an evaluation."""
+    if name == "shared":
+        return "shared mem" if _is_nvidia(arch) else "LDS"
+    return _LIMITS.get(name, name)
+
+
+def occupancy_units(arch: str) -> tuple[str, str]:
+    """What resides on a quarter of a compute unit and on a whole one, in the vendor's terms."""
+    return ("warps/SMSP", "blocks/SM") if _is_nvidia(arch) else ("waves/SIMD", "groups/CU")
+
+
+def judged(stage: Stage, judge: str, value_us: float, high_us: float | None) -> str:
+    """On what authority a time stands: "predicted by predict-amd-1 (±35 %)" or "measured"."""
+    if stage is Stage.MEASURED:
+        return "measured"
+    if high_us is None or value_us <= 0:
+        return f"{stage} by {judge}"
+    return f"{stage} by {judge} (±{100 * (high_us / value_us - 1):.0f} %)"
+
+
+def tensor_parallel(problem: Problem) -> int | None:
+    """The ranks MiniMax-M3 is sharded over when one of them has this problem; None for another model's."""
+    ranks, rest = divmod(MINIMAX_M3.q_heads, problem.q_heads)
+    if rest or MINIMAX_M3.head_dim != problem.head_dim:
+        return None
+    return ranks if MINIMAX_M3.shard(ranks).kv_heads == problem.kv_heads else None
+
+
+def shard(problem: Problem) -> str:
+    """ "4" ranks, or "12q/2kv" heads for what is no shard of MiniMax-M3."""
+    ranks = tensor_parallel(problem)
+    return str(ranks) if ranks else f"{problem.q_heads}q/{problem.kv_heads}kv"
+
+
+def kv(problem: Problem) -> str:
+    """ "bf16", "e4m3fnuz", or "e4m3fnuz/token" with scales per token and head."""
+    return problem.kv_dtype + ("/token" if problem.kv_scale == "per_token_head" else "")
+
+
+def context(problem: Problem) -> str:
+    """ "1,024", or "2,048 and up" where the op does the same work for every longer context."""
+    longest = problem.with_load(problem.rows, CONTEXT_BUCKETS[-1])
+    folded = problem.op in ops.names() and ops.get(problem.op).canonical(longest) == problem
+    return f"{problem.context:,}" + (" and up" if folded and longest != problem else "")
+
+
+def problem_line(problem: Problem) -> str:
+    """A problem in a line: "sparse_decode TP 4 bf16 rows 16"."""
+    ranks = tensor_parallel(problem)
+    width = f"TP {ranks}" if ranks else shard(problem)
+    return f"{problem.op} {width} {kv(problem)} rows {problem.rows}"
+
+
+def config_line(config: Config, default: Config | None = None) -> str:
+    """A config in a line: all of it, or what differs from `default`."""
+    if default is None:
+        return ", ".join(f"{name} {_value(value)}" for name, value in config.items())
+    missing = object()
+    # By text: True and 1 are different values of a parameter.
+    changed = {name: v for name, v in config.items() if repr(v) != repr(default.get(name, missing))}
+    return ", ".join(f"{name} {_value(value)}" for name, value in changed.items()) or "the default"
+
+
+def microseconds(value: float | None) -> str:
+    """Three figures or so, without the unit; "-" for None."""
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}x"
+
+
+def duration(seconds: float) -> str:
+    """ "42 s", "3 min 05 s", "1 h 02 min"."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def counts(by_reason: Mapping[str, int]) -> str:
+    """ "load_width 1,200, lds 34", the most frequent first; "none" for nothing."""
+    order = sorted((item for item in by_reason.items() if item[1]), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{name} {count:,}" for name, count in order) or "none"
+
+
+def failures(by_status: Mapping[Status, int]) -> str:
+    """`counts` of statuses in words."""
+    return counts({STATUSES[status]: count for status, count in by_status.items()})
+
+
+def _is_nvidia(arch: str) -> bool:
+    known = ARCHITECTURES.get(arch)
+    return known is not None and known.vendor is Vendor.NVIDIA
+
+
+def _value(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from m3gen.codegen.launch import Launch
+from m3gen.compiler.facts import KernelFacts, LoopFacts
+from m3gen.evaluate.predict import predict
+from m3gen.evaluate.timing import TIMINGS
+from m3gen.ops.base import Work
+from m3gen.spec import Status
+from m3gen.targets import DEVICES, device
+
+MI300X = device("MI300X")
+LOOP = LoopFacts(
+    label="LBB0_1",
+    depth=1,
+    instructions=600,
+    mix={"vector": 300, "transcendental": 32, "scalar": 60, "matrix": 32, "load": 16, "wait": 20},
+    matrix_cycles=512,
+    load_bytes_per_lane=256,
+    load_widths={"16": 16},
+    shared_read_bytes_per_lane=512,
+    shared_write_bytes_per_lane=256,
+    waits=20,
+    barriers=2,
+    branches=1,
+)
+FACTS = KernelFacts(
+    kernel="attend",
+    arch="gfx942",
+    num_warps=4,
+    registers=128,
+    accumulation_registers=0,
+    scalar_registers=60,
+    vector_spills=0,
+    scalar_spills=0,
+    scratch_bytes=0,
+    shared_bytes=32768,
+    workgroups_per_cu=2,
+    waves_per_simd=2,
+    occupancy_limit="shared",
+    instructions=900,
+    mix={**LOOP.mix, "vector": 450, "store": 8},
+    matrix_instructions={"v_mfma_f32_16x16x16_bf16": 32},
+    matrix_cycles=512,
+    load_widths={"16": 18},
+    loops=(LOOP,),
+    code_bytes=8192,
+    compile_seconds=1.0,
+    compiler="test",
+    code_sha="0" * 64,
+)
+WORK = Work(
+    kernel="attend",
+    read_bytes=64 << 20,
+    written_bytes=1 << 20,
+    streamed_bytes=64 << 20,
+    flops=1e9,
+    loop_trips=4,
+)
+
+
+def launch(programs: int = 256) -> Launch:
+    return Launch("attend", (), (("num_warps", 4),), (programs, 1, 1))
+
+
+def microseconds(programs: int = 256, facts: KernelFacts = FACTS, work: Work = WORK, on=MI300X) -> float:
+    value = predict([launch(programs)], [facts], [work], on).value_us
+    assert value is not None
+    return value
+
+
+def with_loop(**changes: object) -> KernelFacts:
+    loop = replace(LOOP, **changes)
+    return replace(FACTS, loops=(loop,), mix={**FACTS.mix, **loop.mix})
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000))
+def test_more_programs_never_take_less_time(a: int, b: int) -> None:
+    few, many = sorted((a, b))
+    assert microseconds(few) <= microseconds(many)
+
+
+def test_a_partial_round_is_charged_as_tail() -> None:
+    whole = predict([launch(608)], [FACTS], [WORK], MI300X)
+    spill = predict([launch(609)], [FACTS], [WORK], MI300X)
+    assert whole.terms["tail"] == 0
+    assert spill.terms["tail"] > 0
+    assert spill.terms["schedule"] > whole.terms["schedule"]
+
+
+def test_slower_memory_shows_in_the_memory_term_and_nowhere_else() -> None:
+    slow = replace(MI300X, memory_bytes_per_s=MI300X.memory_bytes_per_s / 2)
+    fast_terms = predict([launch()], [FACTS], [WORK], MI300X).terms
+    slow_terms = predict([launch()], [FACTS], [WORK], slow).terms
+    assert slow_terms["memory"] > 1.9 * fast_terms["memory"]
+    assert {k for k in fast_terms if fast_terms[k] != slow_terms[k]} == {"memory"}
+
+
+@pytest.mark.parametrize(
+    ("term", "facts"),
+    [
+        ("issue", with_loop(mix={**LOOP.mix, "vector": 4000})),
+        ("matrix", with_loop(matrix_cycles=8192)),
+        ("shared", with_loop(shared_read_bytes_per_lane=8192)),
+    ],
+)
+def test_each_unit_limits_when_it_is_what_is_busy(term: str, facts: KernelFacts) -> None:
+    facts = replace(facts, matrix_cycles=facts.loops[0].matrix_cycles)
+    evaluation = predict([launch(2432)], [facts], [WORK], MI300X)
+    assert evaluation.limit == term
+    assert evaluation.terms[term] > predict([launch(2432)], [FACTS], [WORK], MI300X).terms[term]
+
+
+def test_one_program_is_bound_by_latency_and_pipelining_shortens_it() -> None:
+    alone = predict([launch(1)], [FACTS], [replace(WORK, load_waits=2, streamed_bytes=1, read_bytes=1)], MI300X)
+    piped = predict([launch(1)], [FACTS], [replace(WORK, loads_ahead=1, streamed_bytes=1, read_bytes=1)], MI300X)
+    assert alone.limit == "latency"
+    assert piped.value_us < alone.value_us
+
+
+def test_fewer_resident_programs_never_help() -> None:
+    times = [microseconds(2432, replace(FACTS, workgroups_per_cu=n)) for n in (1, 2, 4)]
+    assert times == sorted(times, reverse=True)
+
+
+def test_launches_add_up() -> None:
+    merge = replace(FACTS, kernel="merge", loops=())
+    small = Work("merge", 1e6, 1e5, 0, 0, 1)
+    both = predict([launch(), Launch("merge", (), (), (256, 1, 1))], [FACTS, merge], [WORK, small], MI300X)
+    assert both.terms["launch"] == 2 * TIMINGS[MI300X.architecture.vendor].launch_us
+    assert both.value_us > microseconds()
+
+
+def test_work_of_another_kernel_is_refused() -> None:
+    with pytest.raises(ValueError, match="merge"):
+        predict([launch()], [FACTS], [replace(WORK, kernel="merge")], MI300X)
+
+
+@given(st.sampled_from(sorted(DEVICES)), st.integers(1, 4096), st.floats(1e3, 1e10))
+def test_never_under_the_physical_floor(name: str, programs: int, streamed: float) -> None:
+    gpu = DEVICES[name]
+    evaluation = predict([launch(programs)], [FACTS], [replace(WORK, streamed_bytes=streamed, read_bytes=streamed)], gpu)
+    floor = streamed / gpu.memory_bytes_per_s * 1e6
+    assert evaluation.status is Status.OK
+    assert floor <= evaluation.low_us < evaluation.value_us < evaluation.high_us
+    assert evaluation.judge == TIMINGS[gpu.architecture.vendor].version
