@@ -20,13 +20,13 @@ DAY = "2026-03-01T12:00:00.000000+00:00"
 
 
 def problem(**changes: Any) -> Problem:
-    """Small enough to interpret: 2 blocks of 32 tokens, heads of 64."""
+    """Small enough to interpret: lists of 2 pages, 32 tokens each."""
     base: dict[str, Any] = {
         "op": "sparse_decode",
         "arch": "gfx942",
         "compute_units": 304,
         "group_size": 4,
-        "head_dim": 64,
+        "head_dim": 128,
         "page_size": 32,
         "topk": 2,
         "rows": 1,
