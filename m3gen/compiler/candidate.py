@@ -22,8 +22,8 @@ from m3gen.targets import Architecture, architecture
 def compile_candidate(request: CompileRequest) -> CompileResult:
     """The pool's handler. Every failure of the candidate is a status; `M3GEN_CACHE` moves the facts cache.
 
-    COMPILE when the template, the kernel or an option is wrong, RUNTIME when the launcher raises, RESOURCES when
-    every kernel compiles but one cannot be launched on the architecture.
+    COMPILE when the template, the kernel or an option is wrong, RUNTIME when the launcher raises, RESOURCES
+    when every kernel compiles but one cannot be launched on the architecture.
     """
     started = time.perf_counter()
     run = _Candidate(request, facts_cache(cache_dir() / "facts"))
@@ -69,7 +69,7 @@ class _Candidate:
         try:
             module = load_module(source)
         except Exception as error:
-            raise _Failure(Status.COMPILE, f"the generated module does not load: {one_line(error)}") from error
+            raise _Failure(Status.COMPILE, f"the module does not load: {one_line(error)}") from error
         prepared: dict[Launch, Prepared] = {}
         for problem in problems:
             launches = self._trace(source, problem)

@@ -24,7 +24,7 @@ class CompileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """`assembly` is what the facts were read from: amdgcn text, or SASS for NVIDIA. `binary` is hsaco or cubin."""
+    """`assembly` is what the facts were read from, amdgcn or SASS text; `binary` is the hsaco or cubin."""
 
     facts: KernelFacts
     assembly: str
@@ -44,8 +44,8 @@ class Prepared:
 def compile_launch(source: KernelSource, launch: Launch, architecture: Architecture) -> Compiled:
     """Machine code and facts of the kernel that `launch` would run.
 
-    Raises `CompileError`. That a kernel needs more than the architecture has is no error here: its facts say 0
-    workgroups per CU, and `resource_fault` says why.
+    Raises `CompileError`. That a kernel needs more than the architecture has is no error here: its facts say
+    0 workgroups per CU, and `resource_fault` says why.
     """
     return compile_prepared(prepare(load_module(source), launch, architecture))
 
@@ -72,30 +72,30 @@ def compile_prepared(prepared: Prepared) -> Compiled:
     except Exception as error:
         raise CompileError(one_line(error)) from error
     seconds = time.perf_counter() - started
-    architecture, compiler = prepared.architecture, fingerprint()
-    if architecture.vendor is Vendor.AMD:
-        facts = amd.facts(build, prepared.launch.kernel, architecture, seconds=seconds, compiler=compiler)
+    kernel, target, compiler = prepared.launch.kernel, prepared.architecture, fingerprint()
+    if target.vendor is Vendor.AMD:
+        facts = amd.facts(build, kernel, target, seconds=seconds, compiler=compiler)
         return Compiled(facts, build.text, build.binary)
     sass = nvidia.disassemble(build.binary)
-    facts = nvidia.facts(build, sass, prepared.launch.kernel, architecture, seconds=seconds, compiler=compiler)
+    facts = nvidia.facts(build, sass, kernel, target, seconds=seconds, compiler=compiler)
     return Compiled(facts, sass.text, build.binary)
 
 
 def resource_fault(facts: KernelFacts, architecture: Architecture) -> str:
     """Why no workgroup of the kernel can start ("shared: ...", "registers: ...", "threads: ..."), or ""."""
     threads = facts.num_warps * architecture.wave_size
-    if threads > architecture.max_threads_per_workgroup:
-        return f"threads: {threads} per workgroup, {architecture.name} allows {architecture.max_threads_per_workgroup}"
-    if facts.shared_bytes > architecture.shared_bytes_per_workgroup:
-        limit = architecture.shared_bytes_per_workgroup
+    if threads > (limit := architecture.max_threads_per_workgroup):
+        return f"threads: {threads} per workgroup, {architecture.name} allows {limit}"
+    if facts.shared_bytes > (limit := architecture.shared_bytes_per_workgroup):
         return f"shared: {facts.shared_bytes} bytes per workgroup, {architecture.name} allows {limit}"
     if facts.workgroups_per_cu < 1:
-        return f"{facts.occupancy_limit}: {facts.registers} registers in {facts.num_warps} waves leave no workgroup"
+        need = f"{facts.num_warps} waves of {facts.registers} registers"
+        return f"{facts.occupancy_limit}: {need} do not fit a CU of {architecture.name}"
     return ""
 
 
 def one_line(error: BaseException) -> str:
-    """"CompilationError: at 7:11: ... message", the source excerpt that Triton prints in between left out."""
+    """Type, first and last line of an exception: Triton prints an excerpt of the source in between."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if len(lines) < 2 else f"{lines[0]} {lines[-1]}" if lines else ""
     return f"{type(error).__name__}: {text}"[:_REASON_CHARACTERS]
