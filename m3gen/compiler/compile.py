@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import time
 import types
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
 
 from m3gen.codegen.launch import Launch
 from m3gen.codegen.module import load_module
 from m3gen.codegen.source import KernelSource
-from m3gen.compiler import amd, nvidia, triton_adapter
+from m3gen.compiler import amd, facts, instruction, loops, matrix, nvidia, triton_adapter
 from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.fingerprint import fingerprint
-from m3gen.targets import Architecture, Vendor
+from m3gen.errors import UserError
+from m3gen.targets import Architecture, Vendor, occupancy
 
 _REASON_CHARACTERS = 400
 
@@ -33,7 +36,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A launch bound to its kernel, ready to compile. `key` is equal when the machine code must be equal."""
+    """A launch bound to its kernel, ready to compile. Equal keys mean equal machine code and equal facts."""
 
     launch: Launch
     architecture: Architecture
@@ -58,9 +61,12 @@ def prepare(module: types.ModuleType, launch: Launch, architecture: Architecture
         text = triton_adapter.kernel_text(kernel)
     except triton_adapter.Refused as refusal:
         raise CompileError(str(refusal)) from None
+    except UserError:
+        raise
     except Exception as error:
         raise CompileError(one_line(error)) from error
-    identity = "\n".join((fingerprint(), architecture.name, specialised.identity, text))
+    numbers = {name: value for name, value in asdict(architecture).items() if name != "sources"}
+    identity = "\n".join((fingerprint(), _reader_sha(), repr(numbers), specialised.identity, text))
     return Prepared(launch, architecture, specialised, hashlib.sha256(identity.encode()).hexdigest())
 
 
@@ -74,28 +80,40 @@ def compile_prepared(prepared: Prepared) -> Compiled:
     seconds = time.perf_counter() - started
     kernel, target, compiler = prepared.launch.kernel, prepared.architecture, fingerprint()
     if target.vendor is Vendor.AMD:
-        facts = amd.facts(build, kernel, target, seconds=seconds, compiler=compiler)
-        return Compiled(facts, build.text, build.binary)
+        read = amd.facts(build, kernel, target, seconds=seconds, compiler=compiler)
+        return Compiled(read, build.text, build.binary)
     sass = nvidia.disassemble(build.binary)
-    facts = nvidia.facts(build, sass, kernel, target, seconds=seconds, compiler=compiler)
-    return Compiled(facts, sass.text, build.binary)
+    read = nvidia.facts(build, sass, kernel, target, seconds=seconds, compiler=compiler)
+    return Compiled(read, sass.text, build.binary)
 
 
-def resource_fault(facts: KernelFacts, architecture: Architecture) -> str:
+def resource_fault(kernel: KernelFacts, architecture: Architecture) -> str:
     """Why no workgroup of the kernel can start ("shared: ...", "registers: ...", "threads: ..."), or ""."""
-    threads = facts.num_warps * architecture.wave_size
+    threads = kernel.num_warps * architecture.wave_size
     if threads > (limit := architecture.max_threads_per_workgroup):
         return f"threads: {threads} per workgroup, {architecture.name} allows {limit}"
-    if facts.shared_bytes > (limit := architecture.shared_bytes_per_workgroup):
-        return f"shared: {facts.shared_bytes} bytes per workgroup, {architecture.name} allows {limit}"
-    if facts.workgroups_per_cu < 1:
-        need = f"{facts.num_warps} waves of {facts.registers} registers"
-        return f"{facts.occupancy_limit}: {need} do not fit a CU of {architecture.name}"
+    if kernel.shared_bytes > (limit := architecture.shared_bytes_per_workgroup):
+        return f"shared: {kernel.shared_bytes} bytes per workgroup, {architecture.name} allows {limit}"
+    if kernel.workgroups_per_cu < 1:
+        need = f"{kernel.num_warps} waves of {kernel.registers} registers"
+        return f"{kernel.occupancy_limit}: {need} do not fit a CU of {architecture.name}"
     return ""
 
 
 def one_line(error: BaseException) -> str:
     """Type, first and last line of an exception: Triton prints an excerpt of the source in between."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line and not line.startswith("Repro command")]
     text = lines[0] if len(lines) < 2 else f"{lines[0]} {lines[-1]}" if lines else ""
     return f"{type(error).__name__}: {text}"[:_REASON_CHARACTERS]
+
+
+@cache
+def _reader_sha() -> str:
+    """SHA-256 of the code that reads facts off machine code: what is kept never outlives its reader."""
+    modules = (amd, facts, instruction, loops, matrix, nvidia)
+    files = [*(module.__file__ for module in modules), occupancy.__code__.co_filename]
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(Path(str(file)).read_bytes())
+    return digest.hexdigest()

@@ -1,8 +1,8 @@
 """`WorkerPool`: payloads to child processes under a deadline, answers back, whatever the children do.
 
 Every payload is answered exactly once. A child that aborts, hangs, ignores SIGTERM or is killed costs its
-own payload and is replaced. Children are spawned, never forked, live in sessions of their own (Ctrl-C does not
-reach them) and die with the thread that started them, so a pool belongs to one thread.
+own payload and is replaced. Children are spawned, never forked, live in sessions of their own (Ctrl-C does
+not reach them) and die with the thread that started them, so a pool belongs to one thread.
 """
 
 from __future__ import annotations

@@ -84,13 +84,19 @@ def version() -> str:
     return str(triton.__version__)
 
 
-def jit_function(module: types.ModuleType, name: str) -> Any:
-    """The `@triton.jit` function called `name`; `Refused` when there is none."""
+def require_compiler() -> None:
+    """`UserError` when this process interprets kernels, and could only run them."""
     from triton import knobs
-    from triton.runtime.jit import JITFunction
 
     if knobs.runtime.interpret:
-        raise UserError("TRITON_INTERPRET is set and nothing can be compiled: unset it for this process")
+        raise UserError("TRITON_INTERPRET is set, so nothing can be compiled here: unset it, or set it to 0")
+
+
+def jit_function(module: types.ModuleType, name: str) -> Any:
+    """The `@triton.jit` function called `name`; `Refused` when there is none."""
+    from triton.runtime.jit import JITFunction
+
+    require_compiler()
     kernel = getattr(module, name, None)
     if not isinstance(kernel, JITFunction):
         raise Refused(f"{name} is no @triton.jit function of the module, but {type(kernel).__name__}")

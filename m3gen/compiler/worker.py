@@ -86,7 +86,7 @@ class Worker:
         return True
 
     def receive(self) -> tuple[str, Any] | None:
-        """The next answer, or None when there is none yet; `EOFError` when the child is gone or talks nonsense."""
+        """The next answer, None when there is none; `EOFError` when the child is gone or talks nonsense."""
         while True:
             try:
                 found = wire.take(self._inbox)

@@ -15,6 +15,7 @@ from m3gen.compiler import candidate
 from m3gen.compiler.candidate import compile_candidate
 from m3gen.compiler.pool import WorkerPool
 from m3gen.compiler.request import CompileRequest
+from m3gen.errors import UserError
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
 from m3gen.targets import default_device
@@ -119,6 +120,12 @@ def test_failures_are_statuses(run: Any, parts: tuple[str, ...], status: Status,
     assert result.source_sha
 
 
+def test_an_interpreting_process_is_the_users_to_mend(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with pytest.raises(UserError, match="TRITON_INTERPRET"):
+        run(kernels.SCALE, LAUNCHER)
+
+
 def test_what_compiled_before_a_failure_is_kept(run: Any) -> None:
     launcher = (
         "def run(x, out, **_):\n    scale[(1,)](x, out, 0.5, B=256)\n    scale[(1,)](x, out, 0.5, B=100)\n"
@@ -158,4 +165,7 @@ def test_an_ops_default_compiles_in_a_pool(arch: str, tmp_path: Path) -> None:
     assert answer.status is Status.OK, answer.reason
     assert answer.value.ok, answer.value.reason
     assert len(answer.value.launches) == 2
-    assert all(facts.arch == arch and facts.loops for facts in answer.value.facts.values())
+    facts = answer.value.facts.values()
+    assert {f.arch for f in facts} == {arch}
+    assert any(f.loops and f.matrix_instructions for f in facts)
+    assert not any({"unknown_matrix", "unknown_memory"} & set(f.extra) for f in facts)

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from m3gen.codegen import load_module
+from m3gen.compiler import compile as compile_module
 from m3gen.compiler.compile import CompileError, compile_launch, prepare, resource_fault
 from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.instruction import UNITS
-from m3gen.targets import architecture
+from m3gen.targets import Architecture, architecture
 from tests.compiler import kernels
 from tests.compiler.kernels import ARCHS, GIB, compiled
 
@@ -131,6 +133,20 @@ def test_key_knows_callees_arguments_options_and_architecture() -> None:
     assert len(set(keys)) == len(keys)
     assert key() == keys[0]
     assert key(num_stages=1, waves_per_eu=0) == keys[0]  # written out or left to the default
+
+
+def test_key_knows_the_architectures_numbers_and_how_facts_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts hold occupancy and cycles, so they must not outlive the tables they were worked out with."""
+    module, target = load_module(kernels.source(kernels.SCALE)), architecture("gfx942")
+
+    def key(target: Architecture = target) -> str:
+        return prepare(module, kernels.scale(), target).key
+
+    assert key(replace(target, sources={})) == key()
+    assert key(replace(target, register_granule=1024)) != key()
+    before = key()
+    monkeypatch.setattr(compile_module, "_reader_sha", lambda: "another")
+    assert key() != before
 
 
 def test_shared_memory_over_the_limit_is_a_resource_fault() -> None:
