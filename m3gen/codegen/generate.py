@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from m3gen import __version__, ops
@@ -17,7 +18,7 @@ from m3gen.space import Config
 from m3gen.spec import Problem
 from m3gen.tables import text
 from m3gen.tables.files import replace_text, writing
-from m3gen.tables.table import KEY_FIELDS, Point, Table, Values
+from m3gen.tables.table import EXACT_FIELDS, Point, Table, Values
 from m3gen.targets import DEVICES, Device, default_device
 
 _MODULE = re.compile(r"([a-z][a-z0-9_]*)_([0-9a-f]{8})\.py")
@@ -120,21 +121,21 @@ def _header(op: Op, table: Table, kernel: _Kernel, source_sha: str) -> Iterator[
         "config     ", [kernel.points[0].config, *(f"{k}={v}" for k, v in kernel.config.items())]
     )
     yield "rows of the table that run it:"
-    for point in kernel.points:
-        yield from textwrap.wrap(
-            _point_line(table, point, source_sha), _WIDTH, initial_indent="  ", subsequent_indent="      "
-        )
+    shape = [name for name in EXACT_FIELDS if name not in table.variant_fields]
+    for of, points in groupby(kernel.points, lambda p: [f"{n}={getattr(p.problem, n)}" for n in shape]):
+        yield from _wrapped("           ", of)
+        yield from (_point_line(point, source_sha) for point in points)
 
 
-def _point_line(table: Table, point: Point, source_sha: str) -> str:
-    problem = point.problem
-    apart = [name for name in KEY_FIELDS if name not in table.variant_fields]
-    where = ", ".join(f"{name} {getattr(problem, name)}" for name in apart)
-    beyond = "".join(f", any larger {name}" for name in point.open_ended)
+def _point_line(point: Point, source_sha: str) -> str:
+    beyond = " and above" if "context" in point.open_ended else ""
     checked = f"checked on {point.gate}"
     if point.source_sha != source_sha:
-        checked = "STALE: what was checked is an earlier text of this kernel"
-    return f"{where}{beyond}: {point.us:g} us {point.status} by {point.judge}, {checked}"
+        checked = "STALE: checked as an earlier text"
+    return (
+        f"             rows {point.problem.rows}, context {point.problem.context}{beyond}: {point.us:g} us "
+        f"{point.status}, {checked}"
+    )
 
 
 def _wrapped(label: str, words: Sequence[str]) -> list[str]:

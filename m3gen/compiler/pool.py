@@ -1,8 +1,8 @@
 """`WorkerPool`: payloads to child processes under a deadline, answers back, whatever the children do.
 
-Every payload is answered exactly once. A child that aborts, hangs, ignores SIGTERM or is killed costs its own
-payload and is replaced. Children are spawned, never forked, live in sessions of their own (Ctrl-C does not reach
-them) and die with the thread that started them, so a pool belongs to one thread.
+Every payload is answered exactly once. A child that aborts, hangs, ignores SIGTERM or is killed costs its
+own payload and is replaced. Children are spawned, never forked, live in sessions of their own (Ctrl-C does
+not reach them) and die with the thread that started them, so a pool belongs to one thread.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from m3gen.compiler.worker import Worker
 from m3gen.spec import Status
 
 COMPILE_CANDIDATE = "m3gen.compiler.candidate:compile_candidate"
-_START_SECONDS = 120.0  # to import the handler: torch and triton take 3 s on a quiet machine, far more on a busy one
+_START_SECONDS = 120.0  # to import the handler: torch and triton take 3 s, on a busy machine far more
 _LAST_WORDS_SECONDS = 2.0  # between a closed pipe and the end of the process that closed it
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The answer to one payload. `value` is the handler's when `status` is OK, else None and `reason` one line.
+    """The answer to one payload: the handler's `value` when `status` is OK, else a one-line `reason`.
 
     RUNTIME: the handler raised. COMPILE_ABORT: the child died. TIMEOUT: it was killed at the deadline.
     """
@@ -134,14 +134,14 @@ class WorkerPool:
         while self._queue and not self._closed:
             for slot in [slot for slot in self._slots if slot.task is None and not slot.worker.alive]:
                 self._lost(slot, Status.COMPILE_ABORT, "")  # died idle: that is no payload's fault
-            slot = next((slot for slot in self._slots if slot.task is None), None)
-            if slot is None:
+            free = next((slot for slot in self._slots if slot.task is None), None)
+            if free is None:
                 if len(self._slots) >= self._jobs:
                     return
-                slot = _Slot(Worker(self._handler, {**os.environ, **self._env}), None)
-                self._slots.append(slot)
-            slot.task = self._queue.popleft()
-            self._hand_over(slot.task, slot.worker)
+                free = _Slot(Worker(self._handler, {**os.environ, **self._env}), None)
+                self._slots.append(free)
+            free.task = self._queue.popleft()
+            self._hand_over(free.task, free.worker)
 
     def _hand_over(self, task: _Task, worker: Worker) -> None:
         task.started = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -32,11 +33,12 @@ def export(findings: Iterable[Finding], root: Path) -> list[Path]:
 
     Points of other problems stay; `merge.displaces` says which of two on one problem does. The same findings
     give the same bytes. `UserError`, with nothing written, for a winner that did not pass the gate or passed
-    it as another text, for a table there that cannot be read, and for a folder that cannot be written.
+    it as another text, for a config outside the op's space, for a table there that cannot be read, and for a
+    folder that cannot be written.
     """
     grouped: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
-        _require_verified(finding)
+        _require_sound(finding)
         problem = finding.winner.problem
         grouped.setdefault((problem.arch, problem.op), []).append(finding)
     with writing(root):
@@ -52,10 +54,13 @@ def export(findings: Iterable[Finding], root: Path) -> list[Path]:
 
 
 def merged(old: Table | None, findings: Iterable[Finding]) -> Table:
-    """The table that `old` becomes with findings of its arch and op, which are verified and at least one."""
+    """The table that `old` becomes with findings of its arch and op, which are verified and at least one.
+
+    A point of `old` whose config the op's space no longer has cannot run: it is left out, with a warning.
+    """
     findings = list(findings)
     op = ops.get(findings[0].winner.problem.op)
-    points = {point.problem: point for point in old.points} if old else {}
+    points = {point.problem: point for point in _usable(op, old)} if old else {}
     configs: dict[str, Values] = dict(old.configs) if old else {}
     times: dict[Problem, Mapping[str, float]] = {}
     for problem, (point, finding) in _best(op, findings).items():
@@ -81,6 +86,20 @@ def merged(old: Table | None, findings: Iterable[Finding]) -> Table:
             date=_date(old, findings),
         ),
     )
+
+
+def _usable(op: Op, old: Table) -> list[Point]:
+    usable = [
+        point for point in old.points if merge.refusal(op, point.problem, old.configs[point.config]) is None
+    ]
+    if lost := len(old.points) - len(usable):
+        warnings.warn(
+            f"{lost} of the {len(old.points)} points of {old.arch}/{old.op}.json hold configs that the op's "
+            "space no longer has and are left out: tune these problems again",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return usable
 
 
 def _date(old: Table | None, findings: Iterable[Finding]) -> str:
@@ -154,7 +173,7 @@ def _label(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9 _.,:;=+/@()-]", "_", text)[:256]
 
 
-def _require_verified(finding: Finding) -> None:
+def _require_sound(finding: Finding) -> None:
     winner = finding.winner
     where = f"the winner of {winner.problem.canonical_json()}"
     if not winner.verification.ok:
@@ -162,6 +181,8 @@ def _require_verified(finding: Finding) -> None:
             f"{where} has not passed the correctness gate ({winner.verification.status}): "
             "run `m3gen verify`, then export again"
         )
+    if reason := merge.refusal(ops.get(winner.problem.op), winner.problem, winner.config):
+        raise UserError(f"{where} is not of the op's space: {reason}; tune it again, then export")
     if not is_current(winner):
         raise UserError(
             f"{where} was checked as another text than its templates make today: tune it again, then export"

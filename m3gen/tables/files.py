@@ -12,7 +12,7 @@ from m3gen.errors import UserError
 
 
 def replace_text(path: Path, text: str) -> bool:
-    """Put `text` into a file by an atomic replace; False when it was there already. `UserError` on failure."""
+    """Put `text` into a file by an atomic replace; False when it was there. `UserError` on failure."""
     data = text.encode()
     try:
         with suppress(FileNotFoundError):

@@ -15,14 +15,29 @@ from m3gen.spec import Problem
 from m3gen.tables.schema import Mismatch, table_check
 from m3gen.tables.table import (
     EXACT_FIELDS,
+    KEY_FIELDS,
     LOAD_FIELDS,
     Fallback,
     Point,
     PointStatus,
     Provenance,
     Table,
+    Values,
     config_id,
 )
+
+__all__ = [
+    "EXACT_FIELDS",
+    "MAX_BYTES",
+    "Fallback",
+    "Point",
+    "PointStatus",
+    "Provenance",
+    "Table",
+    "Values",
+    "load",
+    "parse",
+]
 
 MAX_BYTES = 16 << 20
 """20 000 points, the most a table may hold, take under 15 MB."""
@@ -115,6 +130,8 @@ def _table(content: Mapping[str, Any]) -> Table:
 def _points(content: Mapping[str, Any]) -> Iterable[Point]:
     seen: set[Problem] = set()
     for index, entry in enumerate(content["points"]):
+        if missing := [name for name in KEY_FIELDS if name not in entry["key"]]:  # Problem would fill it in
+            raise _mismatch(f"{missing[0]} is missing", "points", str(index), "key")
         try:
             problem = Problem.from_dict({"op": content["op"], "arch": content["arch"], **entry["key"]})
         except ValueError as error:

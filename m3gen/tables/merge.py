@@ -42,6 +42,15 @@ def better(new: Point, old: Point) -> bool:
     return (new.us, new.config) < (old.us, old.config)
 
 
+def refusal(op: Op, problem: Problem, config: Values) -> str | None:
+    """Why a config is not of the op's space for a problem; None when it is."""
+    try:
+        legal_config(op, problem, config)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def variant_fields(op: Op, problems: Iterable[Problem]) -> tuple[str, ...]:
     """The fields on which `op.variant` depends, found by changing one at a time."""
     found: set[str] = set()
@@ -56,8 +65,8 @@ def variant_fields(op: Op, problems: Iterable[Problem]) -> tuple[str, ...]:
 def fallbacks(
     op: Op, variant: tuple[str, ...], points: Sequence[Point], configs: Mapping[str, Values], times: Times
 ) -> tuple[Fallback, ...]:
-    """Per variant the config known to run on most of its points; of those, the one whose ratio to the baseline
-    has the best geometric mean over them.
+    """Per variant the config known to run on most of its points; of those, the one whose ratio to the
+    baseline has the best geometric mean over them.
 
     The key also holds the fields that cannot be changed without one of the configs breaking a rule of the op.
     """
@@ -78,17 +87,9 @@ def _bound_fields(
     loadless = {(point.problem.with_load(1, 1), point.config) for point in points}
     for problem, config in sorted(loadless):
         for name in set(EXACT_FIELDS) - {*variant, *bound}:
-            if not all(_legal(op, other, configs[config]) for other in _changed(problem, name)):
+            if any(refusal(op, other, configs[config]) for other in _changed(problem, name)):
                 bound.add(name)
     return bound
-
-
-def _legal(op: Op, problem: Problem, config: Values) -> bool:
-    try:
-        legal_config(op, problem, config)
-    except ValueError:
-        return False
-    return True
 
 
 def _changed(problem: Problem, name: str) -> list[Problem]:

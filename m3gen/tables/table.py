@@ -90,7 +90,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """`variant_fields` are the problem's fields that the kernel's text depends on, beside the config; a kernel
+    """`variant_fields` are the problem's fields that a text depends on, beside the config; a kernel
     is one (variant, config). `points` are in the order of their problems."""
 
     op: str

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 
@@ -23,7 +24,7 @@ def echo_pid(payload: Any) -> tuple[Any, int]:
 def perform(deed: tuple[str, Any]) -> Any:
     """Do what `deed` names with its argument: one handler, so that one worker can meet all faults in turn."""
     name, argument = deed
-    return {
+    deeds: dict[str, Callable[[Any], Any]] = {
         "echo": echo,
         "abort": abort,
         "raise": raise_error,
@@ -33,7 +34,8 @@ def perform(deed: tuple[str, Any]) -> Any:
         "breed": hang_with_child,
         "unpicklable": unpicklable,
         "flood": flood,
-    }[name](argument)
+    }
+    return deeds[name](argument)
 
 
 def abort(message: str) -> None:
@@ -83,5 +85,3 @@ def flood(size: int) -> int:
     """Print `size` bytes, then answer."""
     sys.stdout.write("x" * size)
     return size
-
-
