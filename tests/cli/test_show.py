@@ -55,7 +55,7 @@ def url(home: Path) -> str:
 def test_winners_sessions_and_failures(run: Run, url: str, home: Path) -> None:
     ran = run("show")
     assert ran.status == 0
-    numbers = [line.split() for line in ran.out.splitlines() if line.startswith(" 4  bf16") and "x" in line]
+    numbers = [line.split() for line in ran.out.splitlines() if "memory" in line]
     assert numbers[0] == ["4", "bf16", "1", "12.0", "8.00", "1.50x", "memory", "101", "2", "2"]
     assert numbers[1][2:6] == ["16", "-", "9.00", "-"]
     assert "compiler crashed" in ran.out

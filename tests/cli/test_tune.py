@@ -1,4 +1,4 @@
-"""`m3gen tune` with a fake session: the flow, the exit statuses, the object, and what is refused before any work."""
+"""`m3gen tune` with a fake session: flow, exit statuses, the object, and what is refused before any work."""
 
 from __future__ import annotations
 
