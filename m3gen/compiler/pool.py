@@ -50,12 +50,14 @@ class _Task:
 class _Slot:
     worker: Worker
     task: _Task | None
+    answered: int = 0
 
 
 class WorkerPool:
     """`handler` is "module:function", imported in each child; payloads and answers are pickled.
 
-    `env` adds to the environment of the children. Children are started as payloads need them.
+    `env` adds to the environment of the children. Children are started as payloads need them, and replaced
+    after `payloads_per_child`: LLVM and Triton's caches keep about 0.6 MB of each compile.
     """
 
     def __init__(
@@ -65,13 +67,17 @@ class WorkerPool:
         jobs: int = 2,
         deadline_s: float = 120.0,
         env: Mapping[str, str] | None = None,
+        payloads_per_child: int = 500,
     ) -> None:
-        if jobs < 1 or deadline_s <= 0:
-            raise ValueError(f"jobs={jobs}, deadline_s={deadline_s}: expected 1 or more, over 0")
+        if jobs < 1 or deadline_s <= 0 or payloads_per_child < 1:
+            raise ValueError(
+                f"{jobs=}, {deadline_s=}, {payloads_per_child=}: expected 1 or more, over 0, 1 or more"
+            )
         self._handler = handler
         self._jobs = jobs
         self._deadline_s = deadline_s
         self._env = dict(env or {})
+        self._payloads_per_child = payloads_per_child
         self._queue: deque[_Task] = deque()
         self._slots: list[_Slot] = []
         self._next_ticket = 0
@@ -175,8 +181,12 @@ class WorkerPool:
             slot.worker.ready = True
             self._hand_over(task, slot.worker)
             return []
-        slot.task = None
         seconds = time.monotonic() - task.started
+        slot.task = None
+        slot.answered += 1
+        if slot.answered >= self._payloads_per_child:
+            self._slots.remove(slot)
+            slot.worker.kill()
         if kind == "ok":
             return [Done(task.ticket, value, Status.OK, "", seconds)]
         return [Done(task.ticket, None, Status.RUNTIME, str(value), seconds)]

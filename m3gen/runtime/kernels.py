@@ -135,7 +135,10 @@ def load(arch: str, *, tables: Path | str | None = None, generated: Path | str |
     faults: dict[str, list[str]] = {}
     asked = list(sources(arch, _path(tables), _path(generated)))
     for source in asked:
-        for path in sorted((source.tables / arch).glob("*.json")):
+        paths = sorted((source.tables / arch).glob("*.json"))
+        if source.rung is Rung.OVERRIDE and not paths:
+            raise UserError(f"no table for {arch} in {source.tables}: name another folder, or none")
+        for path in paths:
             try:
                 shelves.setdefault(path.stem, []).append(_shelf(source, path))
             except UserError as error:

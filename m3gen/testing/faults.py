@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -60,12 +61,18 @@ def kill_itself(_: Any) -> None:
     time.sleep(60)
 
 
-def hang(_: Any) -> None:
-    """Neither answers nor ends, SIGTERM and SIGINT ignored."""
+def hang(path: str | None) -> None:
+    """Neither answers nor ends, signals ignored and the GIL held, as a compiler that loops would.
+
+    Makes an empty file at `path`, if given, when it begins.
+    """
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
+    library = ctypes.PyDLL(None)  # unlike CDLL it keeps the GIL
+    if path:
+        open(path, "w").close()
     while True:
-        time.sleep(60)
+        library.sleep(60)
 
 
 def hang_with_child(path: str) -> None:

@@ -136,6 +136,15 @@ def test_a_worker_that_dies_idle_is_no_payloads_fault() -> None:
     assert second.value[1] != first.value[1]
 
 
+def test_children_are_replaced_after_their_share() -> None:
+    with WorkerPool("m3gen.testing.faults:echo_pid", jobs=1, payloads_per_child=2) as pool:
+        for i in range(5):
+            pool.submit(i)
+        done = drain(pool)
+    assert [d.value[0] for d in done] == list(range(5))
+    assert len({d.value[1] for d in done}) == 3
+
+
 def test_a_handler_that_cannot_be_imported_is_named() -> None:
     with WorkerPool("m3gen.testing.faults:missing", jobs=1) as pool:
         pool.submit(0)
@@ -182,19 +191,20 @@ def test_descriptors_are_given_back() -> None:
 
 
 PARENT = """
-import sys, time
+import os, sys, time
 from m3gen.compiler.pool import WorkerPool
 pool = WorkerPool("m3gen.testing.faults:perform", jobs=2)
-pool.submit(("echo", 0)); pool.submit(("hang", None))
-while not (answers := pool.poll(1.0)): pass
+pool.submit(("echo", 0)); pool.submit(("hang", sys.argv[1]))
+while pool.pending > 1 or not os.path.exists(sys.argv[1]): pool.poll(0.1)
 print(*[slot.worker.pid for slot in pool._slots], flush=True)
 time.sleep(600)
 """
 
 
-def test_children_die_with_a_parent_killed_by_sigkill() -> None:
-    """The idle one and the one that hangs with its signals ignored."""
-    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+def test_children_die_with_a_parent_killed_by_sigkill(tmp_path: Path) -> None:
+    """The idle one, and the one that hangs with its signals ignored and the GIL held."""
+    command = [sys.executable, "-c", PARENT, str(tmp_path / "hangs")]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert parent.stdout is not None
         pids = [int(pid) for pid in parent.stdout.readline().split()]

@@ -61,7 +61,10 @@ def test_exporting_again_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_date_is_that_of_the_newest_evidence(tmp_path: Path) -> None:
-    old, new = finding(problem(), day="2026-01-05T00:00:00+00:00"), finding(fp8(), day="2026-02-07T23:00:00+00:00")
+    old, new = (
+        finding(problem(), day="2026-01-05T00:00:00+00:00"),
+        finding(fp8(), day="2026-02-07T23:00:00+00:00"),
+    )
     assert merged(None, [old, new]).provenance.date == "2026-02-07"
     assert merged(merged(None, [new]), [old]).provenance.date == "2026-02-07"
 
@@ -107,7 +110,10 @@ def test_a_measurement_displaces_a_prediction() -> None:
 )
 def test_a_newer_prediction_displaces_an_older_one(old: str, new: str, stays: str) -> None:
     table = merged(None, [finding(problem(), 10.0, judge=old)])
-    assert only(merged(table, [finding(problem(), 20.0, judge=new)]).points).us == {"old": 10.0, "new": 20.0}[stays]
+    assert (
+        only(merged(table, [finding(problem(), 20.0, judge=new)]).points).us
+        == {"old": 10.0, "new": 20.0}[stays]
+    )
 
 
 def test_a_config_that_no_point_uses_any_more_goes() -> None:

@@ -47,7 +47,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "missing field": (lambda t: t.pop("points"), "points is missing"),
     "newer format": (put("format", value=2), "format: expected 1"),
     "format by another type": (put("format", value=True), "format"),
-    "code as a value": (put("points", 0, "key", "q_dtype", value="__import__('os')"), r"points\.0\.key\.q_dtype"),
+    "code as a value": (
+        put("points", 0, "key", "q_dtype", value="__import__('os')"),
+        r"points\.0\.key\.q_dtype",
+    ),
     "upper case name": (put("op", value="Sparse"), "op"),
     "path as an op": (put("op", value="../../etc/passwd"), "op"),
     "time of zero": (put("points", 1, "us", value=0), r"points\.1\.us"),
@@ -57,7 +60,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "true for one": (put("points", 1, "key", "rows", value=True), r"points\.1\.key: rows=True"),
     "rows that are no bucket": (put("points", 1, "key", "rows", value=17), r"points\.1\.key: rows=17"),
     "unknown dtype": (put("points", 1, "key", "kv_dtype", value="fp7"), r"points\.1\.key: kv_dtype"),
-    "unknown key field": (put("points", 1, "key", "colour", value=1), r"points\.1\.key: unknown problem fields"),
+    "unknown key field": (
+        put("points", 1, "key", "colour", value=1),
+        r"points\.1\.key: unknown problem fields",
+    ),
     "missing key field": (lambda t: t["points"][1]["key"].pop("topk"), r"points\.1\.key"),
     "two points of one problem": (lambda t: t["points"].append(t["points"][0]), r"points\.3\.key: a second"),
     "measured by nobody": (put("points", 1, "status", value="guessed"), r"points\.1\.status"),
@@ -66,9 +72,15 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "short sha": (put("points", 1, "source_sha", value="abc"), r"points\.1\.source_sha"),
     "variant of no field": (put("variant_fields", 0, value="colour"), r"variant_fields\.0"),
     "variant by load": (put("variant_fields", 0, value="rows"), r"variant_fields\.0"),
-    "edges that are not the points'": (put("buckets", "rows", value=[1, 512]), r"buckets\.rows: the points hold"),
+    "edges that are not the points'": (
+        put("buckets", "rows", value=[1, 512]),
+        r"buckets\.rows: the points hold",
+    ),
     "fallback of no point": (put("fallback", 0, "key", "topk", value=3), r"fallback\.0: no point"),
-    "fallback for any variant": (lambda t: [f["key"].pop("topk") for f in t["fallback"]], r"fallback\.0\.key"),
+    "fallback for any variant": (
+        lambda t: [f["key"].pop("topk") for f in t["fallback"]],
+        r"fallback\.0\.key",
+    ),
     "fallback by load": (lambda t: [f["key"].update(rows=1) for f in t["fallback"]], r"fallback\.0\.key"),
     "uneven fallbacks": (lambda t: t["fallback"][1]["key"].update(kv_heads=1), r"fallback\.1\.key"),
     "huge integer": (put("points", 1, "registers", value=10**30), r"points\.1\.registers"),
@@ -110,7 +122,19 @@ def test_a_config_is_what_its_id_says() -> None:
         b'{"format": 1, "format": 1}',
         b" " * (MAX_BYTES + 1),
     ],
-    ids=["empty", "cut", "not utf-8", "list", "null", "deep list", "deep object", "digits", "nan", "twice", "big"],
+    ids=[
+        "empty",
+        "cut",
+        "not utf-8",
+        "list",
+        "null",
+        "deep list",
+        "deep object",
+        "digits",
+        "nan",
+        "twice",
+        "big",
+    ],
 )
 def test_bytes_that_are_no_table(data: bytes) -> None:
     refused(data)
@@ -124,14 +148,18 @@ def test_a_truncated_table_is_refused(cut: int) -> None:
 
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 
 
 @settings(deadline=None, max_examples=200)
 @given(st.data(), JSON)
-def test_anything_in_place_of_anything_is_refused_or_another_legal_table(data: st.DataObject, value: Any) -> None:
+def test_anything_in_place_of_anything_is_refused_or_another_legal_table(
+    data: st.DataObject, value: Any
+) -> None:
     table = copy.deepcopy(GOOD)
     node: Any = table
     while isinstance(node, dict | list) and node:

@@ -72,9 +72,7 @@ def winner(
             facts=("facts of " + chosen.sha[:8],),
             environment={"compiler": "triton-3.9.0-0123"},
         ),
-        verification=Verification(
-            status=status, on="interpreter", source_sha=render(OP, of, chosen).sha
-        ),
+        verification=Verification(status=status, on="interpreter", source_sha=render(OP, of, chosen).sha),
         compiler="triton-3.9.0-0123",
         created_at=day,
     )
