@@ -123,13 +123,16 @@ def failures(store: Store, *, arch: str | None, op: str | None) -> list[FailureL
         .group_by(signatures.c.op, signatures.c.arch, verification.status)
     )
     with _reading(store) as session:
-        found = [tuple(row) for row in session.execute(stages)]
-        found += [(*row[:2], "gate", row[2], "", *row[3:]) for row in session.execute(verdicts)]
+        evaluated = session.execute(stages).all()
+        judged = session.execute(verdicts).all()
     lines = [
         FailureLine(
             op=of, arch=on, stage=stage, status=Status(status), code=code, count=count, example=example
         )
-        for of, on, stage, status, code, count, example in found
+        for of, on, stage, status, code, count, example in (
+            *evaluated,
+            *((of, on, "gate", status, "", count, example) for of, on, status, count, example in judged),
+        )
     ]
     return sorted(
         lines, key=lambda line: (-line.count, line.arch, line.op, line.stage, line.status, line.code)

@@ -52,7 +52,7 @@ def case_object(case: CaseResult, bounds: Bounds) -> dict[str, Any]:
 
 
 def _cases(found: Verification, bounds: Bounds) -> Table:
-    cells = []
+    cells: list[tuple[str | Text, ...]] = []
     for case in found.cases:
         tolerance = bounds(case.grid)
         errors = (_against(getattr(case, kind), getattr(tolerance, kind)) for kind in KINDS)
