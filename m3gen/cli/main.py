@@ -34,7 +34,7 @@ class _Verbs(TyperGroup):
             _say(f"m3gen: {' '.join(str(error).split())}")
             sys.exit(BAD_INPUT)
         except KeyboardInterrupt:
-            _say("m3gen: interrupted; what was found out is in the store")
+            _say("m3gen: interrupted; nothing that was stored is lost")
             sys.exit(INTERRUPTED)
         except BrokenPipeError:
             # Python flushes standard output once more when it ends.

@@ -67,6 +67,7 @@ def verify(
         raise UserError("--config is verified without a store: give --config or --store")
     else:
         candidates = _given(arch, config, **options)
+    output.stderr().print(f"{len(candidates)} to verify on the interpreter, up to some minutes each")
     found: list[tuple[Candidate, Verification]] = []
     for candidate, verdict in work.verify(candidates, jobs or cpus()):
         found.append((candidate, verdict))

@@ -8,6 +8,7 @@ from m3gen import ops
 from m3gen.evaluate.evaluation import Stage
 from m3gen.evaluate.timing import TIMINGS
 from m3gen.space import Config
+from m3gen.space.config import Value
 from m3gen.spec import CONTEXT_BUCKETS, MINIMAX_M3, Problem, Status
 from m3gen.targets import ARCHITECTURES, Device, Vendor
 
@@ -93,13 +94,13 @@ def problem_line(problem: Problem) -> str:
 
 
 def config_line(config: Config, default: Config | None = None) -> str:
-    """A config in a line: all of it, or what differs from `default`."""
+    """A config in a line: all of it, or what differs from `default`; "loads=apart, masked_loads=false"."""
     if default is None:
-        return ", ".join(f"{name} {_value(value)}" for name, value in config.items())
+        return _settings(config)
     missing = object()
     # By text: True and 1 are different values of a parameter.
     changed = {name: v for name, v in config.items() if repr(v) != repr(default.get(name, missing))}
-    return ", ".join(f"{name} {_value(value)}" for name, value in changed.items()) or "the default"
+    return _settings(changed) or "the default"
 
 
 def microseconds(value: float | None) -> str:
@@ -141,5 +142,7 @@ def _is_nvidia(arch: str) -> bool:
     return known is not None and known.vendor is Vendor.NVIDIA
 
 
-def _value(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+def _settings(values: Mapping[str, Value]) -> str:
+    return ", ".join(
+        f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in values.items()
+    )

@@ -141,7 +141,7 @@ class TestCtrlC:
         session, _ = fakes.install(monkeypatch, fakes.interrupted_twice)
         ran = run(*TUNE)
         assert (ran.status, ran.out, session.stopped) == (130, "", 1)
-        assert ran.err.splitlines()[-1] == "m3gen: interrupted; what was found out is in the store"
+        assert ran.err.splitlines()[-1] == "m3gen: interrupted; nothing that was stored is lost"
 
 
 BAD_INPUT: list[tuple[tuple[Any, ...], str, str]] = [

@@ -17,7 +17,7 @@ def test_a_row_says_all_that_matters_of_a_winner(width: int) -> None:
     assert numbers.split() == ["4", "bf16", "16", "12.0", "8.00", "1.50x", "memory", "128", "2", "4"]
     assert "sparse_decode on gfx942 (MI300X), context 2,048 and up" in text
     assert "predicted by predict-amd-1 (±35 %); gate: interpreter" in text
-    assert "masked_loads no, tile_n 64" in text
+    assert "masked_loads=false, tile_n=64" in text
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -63,7 +63,7 @@ def test_loads_won_by_one_config_share_a_line() -> None:
     loads = [row(problem(rows=1)), row(problem(rows=16)), row(problem(rows=64), config=DEFAULT)]
     lines = printed(winners(loads)).splitlines()
     assert [line.split() for line in lines if "tile_n" in line] == [
-        ["4", "bf16", "1,16", "masked_loads", "no,", "tile_n", "64"]
+        ["4", "bf16", "1,16", "masked_loads=false,", "tile_n=64"]
     ]
     assert any(line.split()[2:] == ["64", "the", "default"] for line in lines)
 

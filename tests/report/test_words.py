@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from m3gen.evaluate.evaluation import Stage
@@ -35,7 +37,7 @@ def test_the_ranks_of_a_shard_are_recognised(ranks: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [{"group_size": 5}, {"head_dim": 64}, {"group_size": 4, "kv_heads": 4}])
-def test_what_is_no_shard_of_the_model_is_told_by_its_heads(shape: dict[str, int]) -> None:
+def test_what_is_no_shard_of_the_model_is_told_by_its_heads(shape: dict[str, Any]) -> None:
     other = problem(**shape)
     assert words.tensor_parallel(other) is None
     assert words.shard(other) == f"{other.q_heads}q/{other.kv_heads}kv"
@@ -47,13 +49,13 @@ def test_a_context_past_which_nothing_changes_is_open_ended() -> None:
 
 
 def test_a_config_in_short_is_what_differs_from_the_default() -> None:
-    assert words.config_line(TUNED, DEFAULT) == "masked_loads no, tile_n 64"
+    assert words.config_line(TUNED, DEFAULT) == "masked_loads=false, tile_n=64"
     assert words.config_line(DEFAULT, DEFAULT) == "the default"
-    assert words.config_line(TUNED).startswith("loads apart, masked_loads no, ")
+    assert words.config_line(TUNED).startswith("loads=apart, masked_loads=false, ")
 
 
 def test_one_and_true_are_two_values() -> None:
-    assert words.config_line(Config({"flag": True}), Config({"flag": 1})) == "flag yes"
+    assert words.config_line(Config({"flag": True}), Config({"flag": 1})) == "flag=true"
 
 
 @pytest.mark.parametrize(
