@@ -148,8 +148,8 @@ class _Contest:
 def finalists(study: Study, facts: Callable[[str], KernelFacts | None], limit: int) -> list[Config]:
     """At most `limit` OK candidates, fastest first.
 
-    Of those that tie with the fastest one left, the one with the fewest registers goes first, then the one with
-    the fewest launches.
+    Of those that tie with the fastest one left, the one with the fewest registers goes first, then the one
+    with the fewest launches.
     """
     ok = {config: evaluation for config, evaluation in study.evaluations.items() if evaluation.ok}
     left = sorted(ok, key=lambda config: (_value(ok[config]), config.sha))

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 # Optuna's own default; until then its proposals would be random ones, among them invalid ones.
 STARTUP = 10
-# Proposals per id that may be invalid or taken before a random unseen id is taken instead.
-ATTEMPTS = 16
+# Proposals per id that may be invalid or taken before a random unseen id is taken instead. Of recorded spaces
+# with four or five points in ten valid, an id takes three to four on average over the first hundred.
+ATTEMPTS = 8
 
 
 class TPESampler:
@@ -38,8 +39,9 @@ class TPESampler:
     def ask(self, space: Space, history: History, count: int) -> list[int]:
         taken = history.taken
         found: list[int] = []
-        if len(history.observed) >= STARTUP:
-            found = self._propose(space, history, min(count, len(space) - len(taken)))
+        # In a space half taken the estimator repeats itself, and what is left is what it has passed over.
+        if len(history.observed) >= STARTUP and 2 * (len(taken) + count) <= len(space):
+            found = self._propose(space, history, count)
         unseen = (id for id in shuffled(len(space), self._seed) if id not in taken and id not in found)
         return found + list(islice(unseen, count - len(found)))
 

@@ -43,8 +43,8 @@ def test_failures_teach():
     failing = [id for id in range(len(space)) if space.config(id)["MASK"]]
     working = [id for id in range(len(space)) if not space.config(id)["MASK"]]
     observed: dict[int, float | None] = dict.fromkeys(failing[:15]) | dict.fromkeys(working[:15], 5.0)
-    asked = TPESampler(0).ask(space, History(observed), 10)
-    assert sum(id in working for id in asked) >= 8
+    asked = [id for seed in range(5) for id in TPESampler(seed).ask(space, History(observed), 6)]
+    assert sum(id in working for id in asked) >= 22
 
 
 def test_a_longer_history_and_a_fresh_one_agree():
