@@ -28,9 +28,9 @@ def generate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the kernels of the winning configurations as Python modules, from the tables of ARCH.
+    """Write the modules of the winning configurations.
 
-    Made again from the same tables, the modules are the same to the byte.
+    They come from the tables of ARCH. Made again from the same tables, the modules are the same to the byte.
     """
     from m3gen import paths, targets
     from m3gen.cli import output, work

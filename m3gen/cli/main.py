@@ -26,9 +26,10 @@ class _Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         # Here and not in main(): typer's versions differ in what they make of Ctrl-C and of closed pipes.
         try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-            return result
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
         except UserError as error:
             _say(f"m3gen: {' '.join(str(error).split())}")
             sys.exit(BAD_INPUT)

@@ -17,7 +17,7 @@ def show(
     store: StoreUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Show the winners in the store, the sessions that found them, and the candidates that failed."""
+    """Show what the store holds: winners, sessions, failures."""
     from m3gen import ops, paths, targets
     from m3gen.cli import output, stored
     from m3gen.report import history, machine, winners

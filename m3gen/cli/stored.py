@@ -8,39 +8,24 @@ from contextlib import contextmanager
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
-from m3gen import ops, targets
+from m3gen import ops
+from m3gen.codegen.generate import device_of
 from m3gen.evaluate.evaluation import Evaluation
 from m3gen.report.history import FailureLine, SessionLine
 from m3gen.search.result import WinnerRow
-from m3gen.spec import Problem, Status
+from m3gen.spec import Status
 from m3gen.store import Store, Winner, faults
 from m3gen.store.engine import open_engine
 from m3gen.store.models import EvaluationRow, ProblemRow, SessionProblemRow, SessionRow, VerificationRow
-
-
-def device_of(problem: Problem) -> targets.Device:
-    """The device a problem was tuned for, told by architecture and number of compute units."""
-    same = (
-        device
-        for device in targets.DEVICES.values()
-        if (device.arch, device.compute_units) == (problem.arch, problem.compute_units)
-    )
-    return next(same, targets.default_device(problem.arch))
+from m3gen.tables.findings import findings
 
 
 def winner_row(store: Store, winner: Winner) -> WinnerRow:
     """A stored winner beside the default of its problem, both judged alike."""
     problem, evaluation = winner.problem, winner.evaluation
-    default = ops.get(problem.op).default(problem, device_of(problem))
-    baseline = next(
-        (
-            record.evaluation.value_us
-            for record in reversed(store.evaluations(problem, stage=evaluation.stage, judge=evaluation.judge))
-            if record.config == default and record.evaluation.ok
-        ),
-        None,
-    )
     value = _value(evaluation)
+    [finding] = findings(store, [winner])
+    baseline = finding.baseline_us
     facts = [found for key in evaluation.facts if (found := store.facts(key)) is not None]
     widest = max(facts, key=lambda f: f.registers, default=None)
     return WinnerRow(
@@ -54,11 +39,29 @@ def winner_row(store: Store, winner: Winner) -> WinnerRow:
         baseline_us=baseline,
         ratio=None if baseline is None else baseline / value,
         limit=evaluation.limit,
-        registers=widest.registers if widest else 0,
+        registers=finding.registers,
         waves_per_simd=widest.waves_per_simd if widest else 0.0,
         workgroups_per_cu=widest.workgroups_per_cu if widest else 0,
         verification=winner.verification,
-        default_config=default,
+        default_config=ops.get(problem.op).default(problem, device_of(problem)),
+    )
+
+
+def winner_of(store: Store, row: WinnerRow) -> Winner:
+    """What the store knows of the winner of a session: the evaluation that the row stands on."""
+    record = next(
+        record
+        for record in reversed(store.evaluations(row.problem, stage=row.stage, judge=row.judge))
+        if record.config == row.config and record.evaluation.value_us == row.value_us
+    )
+    facts = store.facts(record.evaluation.facts[0]) if record.evaluation.facts else None
+    return Winner(
+        problem=row.problem,
+        config=row.config,
+        evaluation=record.evaluation,
+        verification=row.verification,
+        compiler=facts.compiler if facts else "",
+        created_at=record.created_at,
     )
 
 
@@ -120,13 +123,16 @@ def failures(store: Store, *, arch: str | None, op: str | None) -> list[FailureL
         .group_by(signatures.c.op, signatures.c.arch, verification.status)
     )
     with _reading(store) as session:
-        found = [tuple(row) for row in session.execute(stages)]
-        found += [(*row[:2], "gate", row[2], "", *row[3:]) for row in session.execute(verdicts)]
+        evaluated = session.execute(stages).all()
+        judged = session.execute(verdicts).all()
     lines = [
         FailureLine(
             op=of, arch=on, stage=stage, status=Status(status), code=code, count=count, example=example
         )
-        for of, on, stage, status, code, count, example in found
+        for of, on, stage, status, code, count, example in (
+            *evaluated,
+            *((of, on, "gate", status, "", count, example) for of, on, status, count, example in judged),
+        )
     ]
     return sorted(
         lines, key=lambda line: (-line.count, line.arch, line.op, line.stage, line.status, line.code)

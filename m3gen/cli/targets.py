@@ -19,7 +19,10 @@ def targets(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the known GPUs, or show one with the source of every number."""
+    """List the known GPUs, or show one in full.
+
+    Every number comes with its source.
+    """
     from m3gen.cli import output
     from m3gen.report import catalogue
     from m3gen.targets import ARCHITECTURES, DEVICES
@@ -34,7 +37,7 @@ def targets(
     elif name is None:
         output.stdout().print(catalogue.devices(devices))
     else:
-        output.stdout().print(catalogue.sheets(devices, architectures))
+        output.stdout().print(catalogue.sheets(devices, architectures), crop=False)
 
 
 def _named(name: str) -> tuple[list[Device], list[Architecture]]:

@@ -68,19 +68,19 @@ def tune(
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Write tables to DIR/tuning_db and modules to DIR/generated. Default: the checkout's own, or the "
-            "user's data folder.",
+            help="Write tables to DIR/tuning_db and modules to DIR/generated. Default: the checkout's own, "
+            "or the user's data folder.",
         ),
     ] = None,
     no_export: Annotated[bool, typer.Option("--no-export", help="Write neither tables nor modules.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Find the best verified configuration of each problem, on a machine without a GPU.
+    """Find the best verified configuration of each problem.
 
-    Compiles candidates for ARCH, judges them by their machine code, and takes the best through the
-    correctness gate. Every result is in the store the moment it is known: a run that was stopped or killed
-    goes on where it was when the same command is given again. Ctrl-C stops, keeps everything, and prints
-    what is known.
+    Needs no GPU. Compiles candidates for ARCH, judges them by their machine code, and takes the best
+    through the correctness gate. Every result is in the store the moment it is known: a run that was
+    stopped or killed goes on where it was when the same command is given again. Ctrl-C stops, keeps
+    everything, and prints what is known.
 
     \b
     Exit status:
@@ -209,7 +209,7 @@ def _export(plan: _Plan, result: SessionResult, store: Store) -> Exported | None
         or result.ended == "interrupted"
     ):
         return None
-    return work.export(store, plan.device.arch, plan.tables_dir, plan.modules_dir)
+    return work.export(store, result.rows, plan.tables_dir, plan.modules_dir)
 
 
 def _without_winner(plan: _Plan, result: SessionResult) -> list[Problem]:

@@ -42,10 +42,11 @@ def verify(
     store: StoreUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Run candidates through the correctness gate; print every case with its errors and their bounds.
+    """Run candidates through the correctness gate again.
 
-    Takes the winners that the store holds for ARCH, of the problems that the other options name. A
-    configuration that wins under several loads runs once: the cases do not depend on the load.
+    Takes the winners that the store holds for ARCH, of the problems that the other options name, and
+    prints every case with its errors and their bounds. A configuration that wins under several loads runs
+    once: the cases do not depend on the load.
 
     \b
     Exit status:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from m3gen.errors import UserError
 from m3gen.evaluate.verification import Verification
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
@@ -15,6 +16,7 @@ from m3gen.targets import Device
 if TYPE_CHECKING:
     from m3gen.search.budget import Budget
     from m3gen.search.progress import Listener
+    from m3gen.search.result import WinnerRow
     from m3gen.search.session import Session
     from m3gen.store import Store
 
@@ -72,19 +74,31 @@ def judge(device: Device) -> str:
     return TIMINGS[device.architecture.vendor].version
 
 
-def export(store: Store, arch: str, tables_dir: Path, modules_dir: Path) -> Exported:
-    """The store's winners on one architecture as tables, and modules made from these."""
-    from m3gen.tables.export import export_tables
+def export(store: Store, rows: Sequence[WinnerRow], tables_dir: Path, modules_dir: Path) -> Exported:
+    """The winners of a session into the tables, and modules made from these."""
+    from m3gen.cli.stored import winner_of
+    from m3gen.codegen.generate import generate as generate_modules
+    from m3gen.tables.export import export as export_tables
+    from m3gen.tables.findings import findings
+    from m3gen.tables.load import load
 
-    tables = export_tables(store, arch, tables_dir)
-    return Exported(tuple(tables), generate(arch, tables_dir, modules_dir))
+    tables = export_tables(findings(store, [winner_of(store, row) for row in rows]), tables_dir)
+    modules = [module for table in tables for module in generate_modules(load(table), modules_dir)]
+    return Exported(tuple(tables), tuple(modules))
 
 
 def generate(arch: str, tables_dir: Path, modules_dir: Path) -> tuple[Path, ...]:
-    """The modules of one architecture from its tables. `UserError` when there is no table."""
-    from m3gen.codegen.generate import generate_modules
+    """The modules of one architecture from all its tables. `UserError` when there is none."""
+    from m3gen.codegen.generate import generate as generate_modules
+    from m3gen.tables.load import load
 
-    return tuple(generate_modules(arch, tables_dir, modules_dir))
+    tables = sorted((tables_dir / arch).glob("*.json"))
+    if not tables:
+        raise UserError(
+            f"there is no table of {arch} in {tables_dir}: run m3gen tune --arch {arch} first, "
+            "or name another folder with --tables"
+        )
+    return tuple(module for table in tables for module in generate_modules(load(table), modules_dir))
 
 
 def verify(candidates: Sequence[Candidate], jobs: int) -> Iterator[tuple[Candidate, Verification]]:

@@ -30,7 +30,7 @@ _UNITS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("wait", r"s_wait"),
         ("barrier", r"s_barrier"),
         ("branch", r"s_(c?branch|setpc|swappc)"),
-        ("other", r"s_(nop|sleep|endpgm|setprio|sched|icache|dcache|sethalt|trap|code_end)|buffer_(wbl2|inv)"),
+        ("other", r"s_(nop|sleep|endpgm|setprio|icache|dcache|sethalt|trap|code_end)|buffer_(wbl2|inv)"),
         ("transcendental", r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_"),
         ("convert", r"v_cvt_"),
         ("vector", r"v_"),
@@ -64,8 +64,10 @@ _ENCODING = re.compile(r"_e(32|64)$")
 _FAR_TARGET = re.compile(r"\((\.\w+)-\.Lpost_getpc\d+\)")
 
 
-def facts(build: Build, kernel: str, architecture: Architecture, *, seconds: float, compiler: str) -> KernelFacts:
-    """What `build.text` says. Shared memory comes from `build`: Triton's LDS is dynamic and the text says 0."""
+def facts(
+    build: Build, kernel: str, architecture: Architecture, *, seconds: float, compiler: str
+) -> KernelFacts:
+    """What `build.text` says. Shared memory is `build`'s: Triton's LDS is dynamic and the text says 0."""
     program = parse(build.text, architecture.name)
     body = program.instructions
     sums = tally(body)
@@ -117,7 +119,7 @@ def parse(assembly: str, arch: str) -> Program:
 
 
 def code_sha(assembly: str) -> str:
-    """SHA-256 of labels, instructions and the register counts; comments, line tables and file names are left out."""
+    """SHA-256 of labels, instructions and register counts; comments, lines and file names are left out."""
     counts = sorted(_metadata(assembly).items())
     return hashlib.sha256("\n".join([*_code_lines(assembly), repr(counts)]).encode()).hexdigest()
 
@@ -148,7 +150,7 @@ def _decode(mnemonic: str, operands: str, arch: str, far_target: str) -> Instruc
 
 
 def _flow(mnemonic: str, operands: str, far_target: str) -> dict[str, Any]:
-    if mnemonic == "s_setpc_b64":  # a branch too far for its 16 bits: the target stands in the address arithmetic
+    if mnemonic == "s_setpc_b64":  # a branch too far for 16 bits: its target stands in address arithmetic
         return {"targets": (far_target,) if far_target else (), "falls": False}
     if mnemonic == "s_swappc_b64":  # a call
         return {}

@@ -18,7 +18,7 @@ from pathlib import Path
 from m3gen.compiler.facts import KernelFacts
 from m3gen.errors import UserError
 
-_SCHEMA = 1  # raise it when facts are read differently from the same machine code: old entries become misses
+_SCHEMA = 1  # of the entry itself; how facts are read is part of every key
 
 
 class FactsCache:

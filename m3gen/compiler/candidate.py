@@ -14,6 +14,7 @@ from m3gen.compiler.compile import CompileError, Prepared, compile_prepared, one
 from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.fingerprint import fingerprint
 from m3gen.compiler.request import CompileRequest, CompileResult
+from m3gen.compiler.triton_adapter import require_compiler
 from m3gen.paths import cache_dir
 from m3gen.spec import Problem, Status
 from m3gen.targets import Architecture, architecture
@@ -22,9 +23,11 @@ from m3gen.targets import Architecture, architecture
 def compile_candidate(request: CompileRequest) -> CompileResult:
     """The pool's handler. Every failure of the candidate is a status; `M3GEN_CACHE` moves the facts cache.
 
-    COMPILE when the template, the kernel or an option is wrong, RUNTIME when the launcher raises, RESOURCES when
-    every kernel compiles but one cannot be launched on the architecture.
+    Raises `UserError` for what no candidate can help: an unwritable cache, an interpreting process.
+    COMPILE when the template, the kernel or an option is wrong, RUNTIME when the launcher raises, RESOURCES
+    when every kernel compiles but one cannot be launched on the architecture.
     """
+    require_compiler()
     started = time.perf_counter()
     run = _Candidate(request, facts_cache(cache_dir() / "facts"))
     try:
@@ -69,7 +72,7 @@ class _Candidate:
         try:
             module = load_module(source)
         except Exception as error:
-            raise _Failure(Status.COMPILE, f"the generated module does not load: {one_line(error)}") from error
+            raise _Failure(Status.COMPILE, f"the module does not load: {one_line(error)}") from error
         prepared: dict[Launch, Prepared] = {}
         for problem in problems:
             launches = self._trace(source, problem)

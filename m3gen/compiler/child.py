@@ -1,7 +1,8 @@
 """The worker's process: `python -m m3gen.compiler.child HANDLER REQUESTS RESULTS PARENT`.
 
-Answers each request with ("ok", value) or ("error", one line) until the pipe ends; ("ready", None) comes first,
-once the handler is imported. Dies with its parent, however that dies, even while a compiler holds the GIL.
+Answers each request with ("ok", value) or ("error", one line) until the pipe ends; ("ready", None) comes
+first, once the handler is imported. Dies with its parent, however that dies, even while a compiler holds
+the GIL.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _import(name: str) -> Callable[[Any], Any]:
 
 
 def _die_with(parent: int) -> None:
-    """Let the kernel kill this process when the thread that started it ends; at once if it is gone already."""
+    """Let the kernel kill this process when the thread that started it ends; at once if it is gone."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import time
 import types
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
 
 from m3gen.codegen.launch import Launch
 from m3gen.codegen.module import load_module
 from m3gen.codegen.source import KernelSource
-from m3gen.compiler import amd, nvidia, triton_adapter
+from m3gen.compiler import amd, facts, instruction, loops, matrix, nvidia, triton_adapter
 from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.fingerprint import fingerprint
-from m3gen.targets import Architecture, Vendor
+from m3gen.errors import UserError
+from m3gen.targets import Architecture, Vendor, occupancy
 
 _REASON_CHARACTERS = 400
 
@@ -24,7 +27,7 @@ class CompileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """`assembly` is what the facts were read from: amdgcn text, or SASS for NVIDIA. `binary` is hsaco or cubin."""
+    """`assembly` is what the facts were read from, amdgcn or SASS text; `binary` is the hsaco or cubin."""
 
     facts: KernelFacts
     assembly: str
@@ -33,7 +36,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A launch bound to its kernel, ready to compile. `key` is equal when the machine code must be equal."""
+    """A launch bound to its kernel, ready to compile. Equal keys mean equal machine code and equal facts."""
 
     launch: Launch
     architecture: Architecture
@@ -44,8 +47,8 @@ class Prepared:
 def compile_launch(source: KernelSource, launch: Launch, architecture: Architecture) -> Compiled:
     """Machine code and facts of the kernel that `launch` would run.
 
-    Raises `CompileError`. That a kernel needs more than the architecture has is no error here: its facts say 0
-    workgroups per CU, and `resource_fault` says why.
+    Raises `CompileError`. That a kernel needs more than the architecture has is no error here: its facts say
+    0 workgroups per CU, and `resource_fault` says why.
     """
     return compile_prepared(prepare(load_module(source), launch, architecture))
 
@@ -58,9 +61,12 @@ def prepare(module: types.ModuleType, launch: Launch, architecture: Architecture
         text = triton_adapter.kernel_text(kernel)
     except triton_adapter.Refused as refusal:
         raise CompileError(str(refusal)) from None
+    except UserError:
+        raise
     except Exception as error:
         raise CompileError(one_line(error)) from error
-    identity = "\n".join((fingerprint(), architecture.name, specialised.identity, text))
+    numbers = {name: value for name, value in asdict(architecture).items() if name != "sources"}
+    identity = "\n".join((fingerprint(), _reader_sha(), repr(numbers), specialised.identity, text))
     return Prepared(launch, architecture, specialised, hashlib.sha256(identity.encode()).hexdigest())
 
 
@@ -72,30 +78,42 @@ def compile_prepared(prepared: Prepared) -> Compiled:
     except Exception as error:
         raise CompileError(one_line(error)) from error
     seconds = time.perf_counter() - started
-    architecture, compiler = prepared.architecture, fingerprint()
-    if architecture.vendor is Vendor.AMD:
-        facts = amd.facts(build, prepared.launch.kernel, architecture, seconds=seconds, compiler=compiler)
-        return Compiled(facts, build.text, build.binary)
+    kernel, target, compiler = prepared.launch.kernel, prepared.architecture, fingerprint()
+    if target.vendor is Vendor.AMD:
+        read = amd.facts(build, kernel, target, seconds=seconds, compiler=compiler)
+        return Compiled(read, build.text, build.binary)
     sass = nvidia.disassemble(build.binary)
-    facts = nvidia.facts(build, sass, prepared.launch.kernel, architecture, seconds=seconds, compiler=compiler)
-    return Compiled(facts, sass.text, build.binary)
+    read = nvidia.facts(build, sass, kernel, target, seconds=seconds, compiler=compiler)
+    return Compiled(read, sass.text, build.binary)
 
 
-def resource_fault(facts: KernelFacts, architecture: Architecture) -> str:
+def resource_fault(kernel: KernelFacts, architecture: Architecture) -> str:
     """Why no workgroup of the kernel can start ("shared: ...", "registers: ...", "threads: ..."), or ""."""
-    threads = facts.num_warps * architecture.wave_size
-    if threads > architecture.max_threads_per_workgroup:
-        return f"threads: {threads} per workgroup, {architecture.name} allows {architecture.max_threads_per_workgroup}"
-    if facts.shared_bytes > architecture.shared_bytes_per_workgroup:
-        limit = architecture.shared_bytes_per_workgroup
-        return f"shared: {facts.shared_bytes} bytes per workgroup, {architecture.name} allows {limit}"
-    if facts.workgroups_per_cu < 1:
-        return f"{facts.occupancy_limit}: {facts.registers} registers in {facts.num_warps} waves leave no workgroup"
+    threads = kernel.num_warps * architecture.wave_size
+    if threads > (limit := architecture.max_threads_per_workgroup):
+        return f"threads: {threads} per workgroup, {architecture.name} allows {limit}"
+    if kernel.shared_bytes > (limit := architecture.shared_bytes_per_workgroup):
+        return f"shared: {kernel.shared_bytes} bytes per workgroup, {architecture.name} allows {limit}"
+    if kernel.workgroups_per_cu < 1:
+        need = f"{kernel.num_warps} waves of {kernel.registers} registers"
+        return f"{kernel.occupancy_limit}: {need} do not fit a CU of {architecture.name}"
     return ""
 
 
 def one_line(error: BaseException) -> str:
-    """"CompilationError: at 7:11: ... message", the source excerpt that Triton prints in between left out."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """Type, first and last line of an exception: Triton prints an excerpt of the source in between."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line and not line.startswith("Repro command")]
     text = lines[0] if len(lines) < 2 else f"{lines[0]} {lines[-1]}" if lines else ""
     return f"{type(error).__name__}: {text}"[:_REASON_CHARACTERS]
+
+
+@cache
+def _reader_sha() -> str:
+    """SHA-256 of the code that reads facts off machine code: what is kept never outlives its reader."""
+    modules = (amd, facts, instruction, loops, matrix, nvidia)
+    files = [*(module.__file__ for module in modules), occupancy.__code__.co_filename]
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(Path(str(file)).read_bytes())
+    return digest.hexdigest()

@@ -15,7 +15,7 @@ from importlib import metadata
 # Triton under the names that PyTorch's own indexes give it.
 _DISTRIBUTIONS = ("triton", "pytorch-triton", "pytorch-triton-rocm", "triton-rocm")
 
-# Any variable of these families may change code; an unknown one changes the fingerprint, which costs a compile.
+# Any variable of these families may change code; that an unknown one changes the fingerprint costs a compile.
 _FAMILIES = ("TRITON_", "AMDGCN_", "PTXAS_", "NVPTX_")
 _OTHERS = frozenset(
     {
@@ -40,7 +40,7 @@ _NEUTRAL = re.compile(
 def fingerprint() -> str:
     """E.g. "triton-3.9.0-5f0c1a2b3c4d", with the settings that can change code behind it when there are any.
 
-    The hex digits are of the installed files' own hashes: a rebuilt or patched Triton of the same version differs.
+    The hex digits are of the installed files' own hashes: a rebuilt Triton of the same version differs.
     """
     settings = code_settings(os.environ)
     suffix = "".join(f" {name}={value}" for name, value in settings.items())
@@ -70,9 +70,7 @@ def _installation() -> str:
 def _files_sha(distribution: metadata.Distribution) -> str:
     """SHA-256 over the wheel's RECORD (path and hash of every file), or over the code of a source install."""
     record = distribution.read_text("RECORD") or ""
-    lines = sorted(
-        line for line in record.splitlines() if line.startswith("triton/") and ",sha256=" in line
-    )
+    lines = sorted(line for line in record.splitlines() if line.startswith("triton/") and ",sha256=" in line)
     if not lines:  # an editable build has no hashes: ask Triton for the one that its own cache uses
         from triton.runtime.cache import triton_key
 

@@ -35,9 +35,9 @@ UNITS = (
 class Instruction:
     """One instruction of one wave.
 
-    `bytes` are bytes per lane that a memory instruction moves (None: it moves memory but how much is unknown),
-    `cycles` the matrix unit's cycles (None: an unknown matrix instruction). `targets` are labels it may jump to;
-    `falls` says whether the next instruction may follow it.
+    `bytes` are bytes per lane that a memory instruction moves (None: it moves memory, how much is unknown),
+    `cycles` the matrix unit's cycles (None: an unknown matrix instruction). `targets` are labels it may jump
+    to; `falls` says whether the next instruction may follow it.
     """
 
     mnemonic: str
@@ -85,7 +85,7 @@ def loop_facts(program: Program, loops: Iterable[Loop]) -> tuple[LoopFacts, ...]
 
 
 def tally(body: Sequence[Instruction]) -> dict[str, Any]:
-    """Sums over instructions: mix, matrix_cycles, load_bytes, load_widths, shared_read_bytes, shared_write_bytes."""
+    """Sums over instructions: mix, matrix_cycles, load_bytes, load_widths, shared_{read,write}_bytes."""
     mix = Counter(i.unit for i in body)
     loads = [i for i in body if i.unit == "load"]
     widths = Counter(str(i.bytes) for i in loads if i.bytes is not None)

@@ -52,7 +52,9 @@ def natural_loops(instructions: Sequence[Flow], labels: Mapping[str, int]) -> tu
         for header in successors[block]:
             if _dominates(dominator, header, block):
                 bodies.setdefault(header, {header}).update(_body(header, block, predecessors))
-    names = {index: label for label, index in reversed(labels.items())}
+    names: dict[int, str] = {}
+    for label, index in labels.items():
+        names.setdefault(index, label)
     bounds = [*starts, len(instructions)]
     loops = [
         Loop(
@@ -82,7 +84,7 @@ def _successors(
     for block in range(len(starts)):
         end = starts[block + 1] if block + 1 < len(starts) else len(instructions)
         last = instructions[end - 1]
-        following = [block_at[labels[t]] for t in last.targets if labels.get(t, len(instructions)) in block_at]
+        following = [block_at[labels[t]] for t in last.targets if labels.get(t) in block_at]
         if last.falls and block + 1 < len(starts):
             following.append(block + 1)
         successors.append(following)

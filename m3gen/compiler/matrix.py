@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 # Passes per instruction, one pass is 4 cycles of one SIMD's matrix core.
-# Source: AMD Instinct MI300 "CDNA3" ISA Reference Guide, section 7 (passes stand with each VOP3P opcode in section
-# 12) and AMD "CDNA4" ISA Reference Guide, section 7.1, table "MFMA instruction cycles"; the same figures come from
+# Source: AMD Instinct MI300 "CDNA3" ISA Reference Guide and AMD "CDNA4" ISA Reference Guide, chapter 7
+# (cycles per instruction) and section 12.10 (passes of each VOP3P opcode); the same figures come from
 # https://github.com/ROCm/amd_matrix_instruction_calculator.
 _COMMON: Mapping[int, tuple[str, ...]] = {
     2: ("f32_4x4x1_16b_f32", "f32_4x4x4_16b_f16", "f32_4x4x4_16b_bf16", "i32_4x4x4_16b_i8"),
@@ -87,7 +87,7 @@ def amd_cycles(arch: str, mnemonic: str, operands: str) -> int | None:
     return AMD_CYCLES.get(arch, {}).get(mnemonic)
 
 
-# FLOP of one warp's instruction and the dtype whose rate it runs at. The shape in SASS is m, n, k run together:
+# FLOP of one warp's instruction and the dtype whose rate it runs at. In SASS m, n and k are run together:
 # 16816 is m16n8k16. Source: PTX ISA 9.0, "Matrix fragments for mma", whose shapes SASS carries over.
 NVIDIA_WARP_FLOPS: Mapping[str, tuple[int, str]] = {
     "HMMA.1688.F32": (2 * 16 * 8 * 8, "fp16"),
@@ -104,7 +104,7 @@ NVIDIA_WARP_FLOPS: Mapping[str, tuple[int, str]] = {
     "QMMA.16832.F32.E5M2.E4M3": (2 * 16 * 8 * 32, "e4m3fn"),
     "QMMA.16832.F32.E5M2.E5M2": (2 * 16 * 8 * 32, "e4m3fn"),
 }
-# wgmma of Hopper: opcode and the suffix behind its MxNxK field -> dtype. M is 64 over the four warps of a group.
+# wgmma of Hopper: opcode and the suffix behind its MxNxK field -> dtype. M is 64 over the group's four warps.
 NVIDIA_WARPGROUP_DTYPES: Mapping[tuple[str, str], str] = {
     ("HGMMA", "F32"): "fp16",
     ("HGMMA", "F32.BF16"): "bf16",
@@ -120,7 +120,7 @@ def nvidia_cycles(mnemonic: str, flops_per_clock: Mapping[str, int], subpartitio
     """Cycles that one warp's instruction takes of its sub-partition's tensor core, at the dense rate.
 
     `flops_per_clock` is the architecture's, per SM and dtype; None when the mnemonic or its rate is unknown.
-    A floor: warp-level HMMA reaches about 0.6 of Hopper's dense rate (arXiv 2402.13499, table of mma throughput).
+    A floor: warp-level HMMA reaches about 0.6 of Hopper's dense rate (arXiv 2402.13499, mma throughput).
     """
     opcode, _, rest = mnemonic.partition(".")
     shape, _, suffix = rest.partition(".")

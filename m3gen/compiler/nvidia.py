@@ -26,7 +26,7 @@ _TOOL_SECONDS = 60
 _OPCODES: dict[str, str] = {
     opcode: unit
     for unit, opcodes in {
-        "matrix": "HMMA QMMA IMMA DMMA BMMA OMMA HGMMA QGMMA IGMMA BGMMA UTCHMMA UTCQMMA UTCIMMA UTCOMMA UTCMXQMMA",
+        "matrix": "HMMA QMMA IMMA DMMA BMMA OMMA HGMMA QGMMA IGMMA BGMMA UTCHMMA UTCQMMA UTCIMMA UTCOMMA",
         "transcendental": "MUFU",
         "convert": "F2F F2FP F2I F2IP I2F I2FP I2I FRND",
         "load": "LD LDG LDGSTS UTMALDG UBLKCP",
@@ -112,7 +112,7 @@ def disassemble(cubin: bytes) -> Sass:
 
 
 def parse(sass: str, architecture: Architecture) -> Program:
-    """Instructions and labels; the endless branch and the padding behind the kernel's last exit are dropped."""
+    """Instructions and labels; the endless branch and the padding behind the last exit are dropped."""
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}
     reconvergence: dict[str, str] = {}  # barrier register -> label that BSSY named
@@ -143,8 +143,8 @@ def _decode(
     if unit == "branch":
         return Instruction(mnemonic, text, unit, **_flow(opcode, guard, operands, reconvergence))
     if unit == "matrix":
-        rates = architecture.matrix_flops_per_clock
-        return Instruction(mnemonic, text, unit, cycles=nvidia_cycles(mnemonic, rates, architecture.simds_per_cu))
+        rates, subpartitions = architecture.matrix_flops_per_clock, architecture.simds_per_cu
+        return Instruction(mnemonic, text, unit, cycles=nvidia_cycles(mnemonic, rates, subpartitions))
     if unit in ("load", "store", "shared_read", "shared_write", "spill"):
         return Instruction(mnemonic, text, unit, bytes=_bytes(opcode, mnemonic), to_shared=opcode == "LDGSTS")
     return Instruction(mnemonic, text, unit)

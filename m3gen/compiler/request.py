@@ -1,4 +1,4 @@
-"""What goes into the compiling child and what comes back: values that pickle and need neither torch nor triton."""
+"""What goes into the compiling child and what comes back: values that need neither torch nor triton."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class CompileRequest:
 class CompileResult:
     """What compiling one candidate gave.
 
-    `launches` and `keys` hold one tuple per problem of the request, in launch order; `facts` are by key, so that
-    launches which differ in their grid alone share them. On failure they hold what was known by then, and
+    `launches` and `keys` hold one tuple per problem of the request, in launch order; `facts` are by key, so
+    launches that differ in their grid alone share them. On failure they hold what was known by then, and
     `reason` says in one line what failed. `compiled` and `cached` count kernels.
     """
 

@@ -84,13 +84,19 @@ def version() -> str:
     return str(triton.__version__)
 
 
-def jit_function(module: types.ModuleType, name: str) -> Any:
-    """The `@triton.jit` function called `name`; `Refused` when there is none."""
+def require_compiler() -> None:
+    """`UserError` when this process interprets kernels, and could only run them."""
     from triton import knobs
-    from triton.runtime.jit import JITFunction
 
     if knobs.runtime.interpret:
-        raise UserError("TRITON_INTERPRET is set and nothing can be compiled: unset it for this process")
+        raise UserError("TRITON_INTERPRET is set, so nothing can be compiled here: unset it, or set it to 0")
+
+
+def jit_function(module: types.ModuleType, name: str) -> Any:
+    """The `@triton.jit` function called `name`; `Refused` when there is none."""
+    from triton.runtime.jit import JITFunction
+
+    require_compiler()
     kernel = getattr(module, name, None)
     if not isinstance(kernel, JITFunction):
         raise Refused(f"{name} is no @triton.jit function of the module, but {type(kernel).__name__}")
@@ -130,15 +136,15 @@ def specialise(kernel: Any, launch: Launch, architecture: Architecture) -> Speci
             backend, dict(options), bound, specialisation, None
         )
     settings = {k: v for k, v in vars(resolved).items() if k != "extern_libs"}  # paths of this installation
-    identity = repr((list(signature.items()), _canonical(constants), _canonical(attributes), _canonical(settings)))
+    parts = (list(signature.items()), _canonical(constants), _canonical(attributes), _canonical(settings))
     source = ASTSource(kernel, signature, constants, attributes)
-    return Specialised(kernel, source, target, vars(resolved), identity)
+    return Specialised(kernel, source, target, vars(resolved), repr(parts))
 
 
 def kernel_text(kernel: Any) -> str:
     """Source of the function, of every jitted function it reaches, and the globals they read.
 
-    Neither file nor line nor anything else of the module takes part: the same kernel elsewhere has the same text.
+    Neither file nor line nor anything else of the module takes part: elsewhere it has the same text.
     """
     parts: list[str] = []
     seen: set[int] = set()
@@ -156,7 +162,7 @@ def kernel_text(kernel: Any) -> str:
 
 
 def build(specialised: Specialised) -> Build:
-    """Compile to machine code, without a GPU and without Triton's caches. Triton's exceptions pass through."""
+    """Compile to machine code, without a GPU or Triton's caches. Triton's exceptions pass through."""
     import triton
 
     seconds: dict[str, float] = {}
@@ -188,7 +194,7 @@ def nvidia_tool(name: str) -> str:
 
 @contextmanager
 def _hermetic(directory: str, listener: Any) -> Iterator[None]:
-    """The user's Triton settings that could cache, dump or swap code are set aside; line tables are left out."""
+    """Set aside the user's Triton settings that cache, dump or swap code; leave line tables out."""
     from triton import knobs
     from triton.runtime.cache import FileCacheManager
 
@@ -233,13 +239,14 @@ def _checked_options(kernel: Any, launch: Launch, architecture: Architecture, ba
         warnings.simplefilter("ignore")
         resolved = backend.parse_options(dict(options))
     for name, value in options.items():
-        if name != "llvm_fn_attrs" and getattr(resolved, name) != value:
-            raise Refused(f"option {name}={value!r} becomes {getattr(resolved, name)!r} on {architecture.name}")
+        actual = getattr(resolved, name)
+        if name != "llvm_fn_attrs" and actual != value:
+            raise Refused(f"option {name}={value!r} becomes {actual!r} on {architecture.name}")
     return options
 
 
 def _references(function: Any) -> tuple[list[Any], list[str]]:
-    """Jitted functions that `function` calls and the globals it reads, as Triton's own dependency walk sees them."""
+    """Jitted functions that `function` calls and the globals it reads, by Triton's own dependency walk."""
     import inspect
 
     from triton.runtime.jit import DependenciesFinder

@@ -24,7 +24,7 @@ def pack(value: Any) -> bytes:
 
 
 def take(buffer: bytearray) -> Any | None:
-    """Remove the first whole frame from `buffer` and return its value in a one-element tuple; None if there is none.
+    """Cut the first whole frame off `buffer`: its value in a one-element tuple, or None if there is none.
 
     Raises `FrameError` when the length is impossible or the value does not unpickle.
     """

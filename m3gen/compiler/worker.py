@@ -30,7 +30,7 @@ _STACK_LINE = re.compile(r"^(#\d+ |\s*File \"|0x[0-9a-f]+|\S+\(\S*\+0x[0-9a-f]+\
 class Worker:
     """A child in its own session and process group, started at once.
 
-    `ready` once the handler is imported. `descriptor` becomes readable when something came or the child is gone.
+    `ready` once the handler is imported. `descriptor` is readable when something came or the child is gone.
     """
 
     def __init__(self, handler: str, environment: Mapping[str, str]) -> None:
@@ -65,17 +65,17 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        # Without reaping: as long as the leader is a zombie its number cannot go to another process group.
+        # Without reaping: while the leader is a zombie its number cannot go to another process group.
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None
 
     def send(self, frame: bytes) -> None:
-        """Queue one frame; `flush` until it is out. Cuts the log, so that its tail belongs to this payload."""
+        """Queue one frame; `flush` until it is out. Cuts the log: its tail belongs to this payload."""
         self._log.truncate(0)
         self._outbox = memoryview(frame)
         self.flush()
 
     def flush(self) -> bool:
-        """Write what the pipe takes now; True when nothing is left. A child that is gone swallows the rest."""
+        """Write what the pipe takes now; True when nothing is left. A dead child swallows the rest."""
         try:
             while self._outbox:
                 self._outbox = self._outbox[os.write(self._requests, self._outbox) :]
@@ -86,7 +86,7 @@ class Worker:
         return True
 
     def receive(self) -> tuple[str, Any] | None:
-        """The next answer, or None when there is none yet; `EOFError` when the child is gone or talks nonsense."""
+        """The next answer, None when there is none; `EOFError` when the child is gone or talks nonsense."""
         while True:
             try:
                 found = wire.take(self._inbox)
@@ -103,7 +103,7 @@ class Worker:
             self._inbox += chunk
 
     def kill(self) -> str:
-        """Kill the child with its whole group, reap it and close everything; says how it ended. Idempotent."""
+        """Kill the child with its group, reap it, close everything; says how it ended. Idempotent."""
         if self._log.closed:
             return ""
         with suppress(ProcessLookupError, PermissionError):
@@ -138,6 +138,6 @@ def _with_package(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment in which a child finds this very m3gen, wherever the parent found it."""
     root = str(Path(m3gen.__file__).resolve().parents[1])
     path = environment.get("PYTHONPATH")
-    if root == sysconfig.get_path("purelib"):  # installed: found anyway, and ahead of it stands the standard library
+    if root == sysconfig.get_path("purelib"):  # found anyway, and the standard library must stay ahead of it
         return dict(environment)
     return {**environment, "PYTHONPATH": os.pathsep.join([root, path] if path else [root])}

@@ -2,9 +2,10 @@
 
 Encoding rounds once, to nearest even or toward zero. An 8-bit float saturates: what is over its largest
 finite value, infinities included, becomes that value with its sign, and NaN stays NaN. That is what the
-GPUs do: Triton emits `cvt.rn.satfinite` on NVIDIA (PTX ISA, "cvt") and sets MODE.FP16_OVFL before the
-conversion on gfx942 and gfx950 (AMD CDNA3 ISA, "MODE register"). torch agrees on e4m3fn alone: its other
-8-bit floats turn into NaN or infinity. bf16 overflows to infinity everywhere.
+native conversions do: Triton emits `cvt.rn.satfinite` on NVIDIA (PTX ISA, "cvt") and sets MODE.FP16_OVFL
+first on gfx942 and gfx950 (AMD CDNA3 ISA, "MODE register"); what an infinity gives on AMD has not been seen
+on hardware. torch agrees on e4m3fn alone: its other 8-bit floats turn into NaN or infinity. bf16 overflows to
+infinity everywhere.
 """
 
 from __future__ import annotations

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from m3gen.report import layout
 from m3gen.targets import Architecture, Device
 
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
@@ -19,22 +18,9 @@ _BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 def devices(catalogue: Iterable[Device]) -> RenderableType:
     """One line a device; fits 80 columns."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("device", no_wrap=True)
-    table.add_column("arch", no_wrap=True)
-    for name in (
-        "CUs",
-        "clock\nMHz",
-        "memory\nGiB",
-        "memory\nTB/s",
-        "L2\nMiB",
-        "cache\nMiB",
-        "bf16\nTFLOP/s",
-    ):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("fp8", no_wrap=True)
-    for one in catalogue:
-        table.add_row(
+    columns = ("device", "arch", ">CUs", ">MHz", ">memory\nGiB", ">\nTB/s", ">L2\nMiB", ">cache\nMiB")
+    cells = [
+        (
             one.name,
             one.arch,
             str(one.compute_units),
@@ -46,21 +32,23 @@ def devices(catalogue: Iterable[Device]) -> RenderableType:
             f"{one.matrix_flops('bf16') / 1e12:.0f}",
             one.architecture.fp8,
         )
-    return table
+        for one in catalogue
+    ]
+    return layout.table((*columns, ">bf16\nTFLOP/s", "fp8"), cells)
 
 
 def sheets(devices: Iterable[Device], architectures: Iterable[Architecture]) -> RenderableType:
-    """Everything that is known of these, each number with its source."""
+    """Everything that is known of these, each number with the number of its source in the list below."""
+    numbers: dict[str, int] = {}
     parts: list[RenderableType] = []
     for device in devices:
         aliases = f" (also {', '.join(device.aliases)})" if device.aliases else ""
-        sheet = _sheet(device, device.sources, hidden=("name", "architecture", "aliases", "sources"))
-        parts += [Text(f"{device.name}{aliases}", style="bold"), sheet]
+        parts += [layout.title(f"{device.name}{aliases}"), _sheet(device, device.sources, numbers)]
     for one in architectures:
-        title = f"{one.name}: {one.vendor}, Triton backend {one.backend}:{one.backend_arch}"
-        sheet = _sheet(one, one.sources, hidden=("name", "vendor", "backend", "backend_arch", "sources"))
-        parts += [Text(title, style="bold"), sheet]
-    return Group(*parts)
+        heading = f"{one.name}: {one.vendor}, Triton backend {one.backend}:{one.backend_arch}"
+        parts += [layout.title(heading), _sheet(one, one.sources, numbers)]
+    sources = "\n".join(f"  [{number}] {source}" for source, number in numbers.items())
+    return Group(*parts, layout.title("sources"), Text(sources, no_wrap=True, overflow="ignore"))
 
 
 def device_object(one: Device) -> dict[str, Any]:
@@ -89,16 +77,14 @@ def quantity(name: str, value: object) -> str:
     return str(value)
 
 
-def _sheet(one: Device | Architecture, sources: Mapping[str, str], hidden: tuple[str, ...]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column("field", no_wrap=True)
-    table.add_column("value", no_wrap=True, max_width=32)
-    table.add_column("source", style="dim", overflow="fold")
+def _sheet(one: Device | Architecture, sources: Mapping[str, str], numbers: dict[str, int]) -> RenderableType:
+    """Every field that has a source, which is added to `numbers` if it is new."""
+    rows = []
     for field in fields(one):
-        if field.name not in hidden:
-            value = quantity(field.name, getattr(one, field.name))
-            table.add_row(Text("  " + field.name), Text(value), Text(sources.get(field.name, "")))
-    return table
+        if (source := sources.get(field.name)) is not None:
+            number = numbers.setdefault(source, len(numbers) + 1)
+            rows.append((f"  {field.name}", f"{quantity(field.name, getattr(one, field.name))} [{number}]"))
+    return Group(layout.pairs(rows), Text(""))
 
 
 def _scaled(value: float, unit: str) -> str:

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from m3gen.report import words
+from m3gen.report import layout, words
 from m3gen.spec import Status
 
 
@@ -49,31 +47,38 @@ class FailureLine:
 def sessions(lines: Sequence[SessionLine]) -> RenderableType:
     if not lines:
         return Text("no sessions")
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for name in ("session", "started (UTC)", "ended by", "time", "problems", "asked"):
-        right = name in ("session", "problems", "time")
-        table.add_column(name, justify="right" if right else "left", no_wrap=name != "asked")
-    for line in lines:
-        asked = ", ".join(f"{name} {value}" for name, value in line.arguments.items())
-        table.add_row(
+    cells = [
+        (
             str(line.id),
             line.started_at[:19].replace("T", " "),
             "running or killed" if line.state == "running" else line.state,
             words.duration(line.seconds),
             str(line.problems),
-            Text(asked),
+            ", ".join(f"{name} {value}" for name, value in line.arguments.items()),
         )
-    return Group(Text("sessions", style="bold"), table)
+        for line in lines
+    ]
+    columns = (">session", "started (UTC)", "ended by", ">time", ">problems", "asked")
+    return Group(layout.title("sessions"), layout.table(columns, cells, fold=("asked",)), Text(""))
 
 
 def failures(lines: Sequence[FailureLine]) -> RenderableType:
     if not lines:
         return Text("no failed candidates")
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for name in ("arch", "op", "stage", "count", "what", "for example"):
-        table.add_column(name, justify="right" if name == "count" else "left", overflow="fold")
-    for line in lines:
-        what = words.STATUSES[line.status] + (f" {line.code}" if line.code else "")
-        cells = (line.arch, line.op, line.stage, f"{line.count:,}", what, line.example)
-        table.add_row(*(Text(cell) for cell in cells))
-    return Group(Text("failed candidates", style="bold"), table)
+    cells = [
+        (
+            line.arch,
+            line.op,
+            line.stage,
+            f"{line.count:,}",
+            words.STATUSES[line.status] + (f" ({line.code})" if line.code else ""),
+            line.example,
+        )
+        for line in lines
+    ]
+    columns = ("arch", "op", "stage", ">count", "what", "for example")
+    return Group(
+        layout.title("failed candidates"),
+        layout.table(columns, cells, fold=("what", "for example")),
+        Text(""),
+    )

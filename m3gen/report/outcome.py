@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from m3gen.report import machine, words
+from m3gen.report import layout, machine, words
 from m3gen.report.winners import winners, without_winner
 from m3gen.search.result import SessionResult
 from m3gen.spec import Problem
@@ -36,12 +35,7 @@ def session(
     parts: list[RenderableType] = [winners(result.rows, device.name)] if result.rows else []
     if without:
         parts += [without_winner(without), Text("")]
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in (*_places(store, tables, modules), *_counts(result)):
-        table.add_row(Text(name), Text(value))
-    return Group(*parts, table)
+    return Group(*parts, layout.pairs((*_places(store, tables, modules), *_counts(result))))
 
 
 def session_object(

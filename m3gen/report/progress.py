@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from m3gen.evaluate.evaluation import Stage
-from m3gen.report import words
-from m3gen.search.progress import Incumbent, Progress
+from m3gen.report import layout, words
+from m3gen.search.progress import Progress
 
 PHASES = {"search": "searching", "verify": "verifying finalists", "done": "done"}
 
 
 def picture(progress: Progress, judge: str) -> RenderableType:
     """Counts, failures by reason and the best so far per problem. `judge` is the version of the predictor."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column()
-    for name, figure in _figures(progress):
-        table.add_row(Text(name, style="dim"), Text(figure))
-    return Group(Text(_clock(progress), style="bold"), table, _best(progress, judge))
+    return Group(
+        layout.title(_clock(progress)), layout.pairs(_figures(progress)), Text(""), _best(progress, judge)
+    )
 
 
 def line(progress: Progress) -> str:
@@ -53,21 +47,16 @@ def _figures(progress: Progress) -> list[tuple[str, str]]:
 
 
 def _best(progress: Progress, judge: str) -> RenderableType:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("best so far, verified or not", no_wrap=True)
-    for name in ("default us", "best us", "ratio"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("judged by")
-    for problem, best in sorted(progress.best.items()):
-        table.add_row(
-            Text(words.problem_line(problem)),
+    cells = [
+        (
+            words.problem_line(problem),
             words.microseconds(best.baseline_us),
             words.microseconds(best.value_us),
             words.ratio(best.baseline_us / best.value_us if best.baseline_us else None),
-            _authority(best, judge),
+            str(best.stage),
         )
-    return table
-
-
-def _authority(best: Incumbent, judge: str) -> str:
-    return "measured" if best.stage is Stage.MEASURED else f"{best.stage}, {judge}"
+        for problem, best in sorted(progress.best.items())
+    ]
+    columns = ("problem", ">default us", ">best us", ">ratio", "time is")
+    title = f"best so far, verified or not; predicted times are by {judge}"
+    return Group(Text(title), layout.table(columns, cells, fold=("problem",)))

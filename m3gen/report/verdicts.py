@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from m3gen.evaluate.verification import CaseResult, Verification
 from m3gen.ops.base import Tolerance
-from m3gen.report import words
+from m3gen.report import layout, words
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
 
@@ -25,7 +24,7 @@ def verdict(problem: Problem, config: Config, found: Verification, bounds: Bound
     heading = f"{problem.op} on {problem.arch}, TP {words.shard(problem)}, KV {words.kv(problem)}"
     outcome = Text(outcome_line(found), style="green" if found.ok else "red")
     return Group(
-        Text(heading, style="bold"), Text(words.config_line(config)), _cases(found, bounds), outcome, Text("")
+        layout.title(heading), Text(words.config_line(config)), _cases(found, bounds), outcome, Text("")
     )
 
 
@@ -53,17 +52,14 @@ def case_object(case: CaseResult, bounds: Bounds) -> dict[str, Any]:
 
 
 def _cases(found: Verification, bounds: Bounds) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("case", overflow="fold")
-    for name in ("row rms / bound", "mean / bound", "max / bound"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("")
+    cells: list[tuple[str | Text, ...]] = []
     for case in found.cases:
         tolerance = bounds(case.grid)
         errors = (_against(getattr(case, kind), getattr(tolerance, kind)) for kind in KINDS)
         ended = "ok" if case.status is Status.OK else words.STATUSES[case.status]
-        table.add_row(Text(case.name), *errors, Text(ended, style="" if ended == "ok" else "red"))
-    return table
+        cells.append((case.name, *errors, Text(ended, style="" if ended == "ok" else "red")))
+    columns = ("case", ">row rms / bound", ">mean / bound", ">max / bound", "")
+    return layout.table(columns, cells, fold=("case",))
 
 
 def _against(error: float, bound: float | None) -> str:

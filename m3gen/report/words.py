@@ -108,7 +108,9 @@ def ratio(value: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """ "42 s", "3 min 05 s", "1 h 02 min"."""
+    """ "0.9 s", "42 s", "3 min 05 s", "1 h 02 min"."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
     whole = int(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -103,7 +103,7 @@ class EvaluationRow(Base):
     low_us: Mapped[float | None]
     high_us: Mapped[float | None]
     terms: Mapped[dict[str, Any]]
-    limit: Mapped[str] = mapped_column("limited_by", Text)
+    limited_by: Mapped[str]
     code: Mapped[str]
     reason: Mapped[str]
     samples_us: Mapped[list[Any]]

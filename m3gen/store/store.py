@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Engine, bindparam, func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from m3gen.compiler.facts import KernelFacts
@@ -33,6 +33,7 @@ from m3gen.store.models import (
 )
 from m3gen.store.records import Record, Winner
 
+_UPDATE_SESSION = update(SessionRow).where(SessionRow.id == bindparam("session"))
 RUNNING = "running"  # the state of a session that has not ended, or was killed
 
 
@@ -119,10 +120,8 @@ class Store:
             return session.scalar(total) or 0.0
 
     def _count_seconds(self, session: Session, session_id: int, **changes: str) -> None:
-        seconds = time.monotonic() - self._begun[session_id]
-        session.execute(
-            update(SessionRow).where(SessionRow.id == session_id).values(seconds=seconds, **changes)
-        )
+        changed = {"seconds": time.monotonic() - self._begun[session_id], **changes}
+        session.connection().execute(_UPDATE_SESSION, {"session": session_id, **changed})
 
     # -- facts ----------------------------------------------------------------------------------------------
 
@@ -163,10 +162,9 @@ class Store:
             number = dialect.insert_new(session, EvaluationRow.id, columns)
             if number is None:
                 return False
-            session.add_all(
-                LaunchRow(evaluation_id=number, position=position, facts_key=key)
-                for position, key in enumerate(evaluation.facts)
-            )
+            for position, key in enumerate(evaluation.facts):
+                launch = {"evaluation_id": number, "position": position, "facts_key": key}
+                dialect.insert_new(session, LaunchRow.position, launch)
             self._count_seconds(session, session_id)
         return True
 

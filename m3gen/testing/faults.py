@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 
@@ -23,7 +25,7 @@ def echo_pid(payload: Any) -> tuple[Any, int]:
 def perform(deed: tuple[str, Any]) -> Any:
     """Do what `deed` names with its argument: one handler, so that one worker can meet all faults in turn."""
     name, argument = deed
-    return {
+    deeds: dict[str, Callable[[Any], Any]] = {
         "echo": echo,
         "abort": abort,
         "raise": raise_error,
@@ -33,7 +35,8 @@ def perform(deed: tuple[str, Any]) -> Any:
         "breed": hang_with_child,
         "unpicklable": unpicklable,
         "flood": flood,
-    }[name](argument)
+    }
+    return deeds[name](argument)
 
 
 def abort(message: str) -> None:
@@ -58,12 +61,18 @@ def kill_itself(_: Any) -> None:
     time.sleep(60)
 
 
-def hang(_: Any) -> None:
-    """Neither answers nor ends, SIGTERM and SIGINT ignored."""
+def hang(path: str | None) -> None:
+    """Neither answers nor ends, signals ignored and the GIL held, as a compiler that loops would.
+
+    Makes an empty file at `path`, if given, when it begins.
+    """
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
+    library = ctypes.PyDLL(None)  # unlike CDLL it keeps the GIL
+    if path:
+        open(path, "w").close()
     while True:
-        time.sleep(60)
+        library.sleep(60)
 
 
 def hang_with_child(path: str) -> None:
@@ -83,5 +92,3 @@ def flood(size: int) -> int:
     """Print `size` bytes, then answer."""
     sys.stdout.write("x" * size)
     return size
-
-

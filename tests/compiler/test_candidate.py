@@ -15,21 +15,22 @@ from m3gen.compiler import candidate
 from m3gen.compiler.candidate import compile_candidate
 from m3gen.compiler.pool import WorkerPool
 from m3gen.compiler.request import CompileRequest
+from m3gen.errors import UserError
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
 from m3gen.targets import default_device
 from tests.compiler import kernels
 
-LAUNCHER = '''
+LAUNCHER = """
 def run(x, out, rows, grid):
     scale[(grid,)](x, out, 0.5, B=256, num_warps=4)
     sum_rows[(grid,)](x, out, rows, 33, B=1024, num_warps=4)
-'''
+"""
 
 
 @dataclass
 class FakeOp:
-    """An op whose template is given: its loads differ in `rows`, which one kernel sees and the other does not."""
+    """An op whose template is given; one of its kernels sees the number of rows."""
 
     text: str
     name: str = "fake"
@@ -61,10 +62,12 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 def test_launches_keys_and_facts_per_problem(run: Any) -> None:
     result = run(kernels.SCALE, kernels.SUM_ROWS, LAUNCHER, rows=(1, 2, 4))
     assert result.ok
-    assert [[launch.kernel for launch in launches] for launches in result.launches] == [["scale", "sum_rows"]] * 3
+    assert [[launch.kernel for launch in launches] for launches in result.launches] == [
+        ["scale", "sum_rows"]
+    ] * 3
     assert [launches[0].grid for launches in result.launches] == [(1, 1, 1), (2, 1, 1), (4, 1, 1)]
     # `rows` is a multiple of 16 throughout and the grid is no part of a key: two kernels serve all three.
-    assert len({keys for keys in result.keys}) == 1
+    assert len(set(result.keys)) == 1
     assert set(result.facts) == set(result.keys[0])
     assert (result.compiled, result.cached) == (2, 0)
     assert result.facts[result.keys[0][1]].kernel == "sum_rows"
@@ -86,8 +89,12 @@ def test_second_time_comes_from_the_cache_and_is_equal(run: Any) -> None:
 @pytest.mark.parametrize(
     ("parts", "status", "reason"),
     [
-        ((kernels.SCALE, "def run(:\n"), Status.COMPILE, "does not load: SyntaxError"),
-        ((kernels.SCALE, "def run(**_):\n    raise ValueError('too many rows')\n"), Status.RUNTIME, "too many rows"),
+        ((kernels.SCALE, "def run(:\n"), Status.COMPILE, "module does not load: SyntaxError"),
+        (
+            (kernels.SCALE, "def run(**_):\n    raise ValueError('too many rows')\n"),
+            Status.RUNTIME,
+            "too many rows",
+        ),
         (
             (kernels.SCALE, "def run(x, out, **_):\n    scale[(1,)](x, out, 0.5, B=100)\n"),
             Status.COMPILE,
@@ -113,8 +120,16 @@ def test_failures_are_statuses(run: Any, parts: tuple[str, ...], status: Status,
     assert result.source_sha
 
 
+def test_an_interpreting_process_is_the_users_to_mend(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with pytest.raises(UserError, match="TRITON_INTERPRET"):
+        run(kernels.SCALE, LAUNCHER)
+
+
 def test_what_compiled_before_a_failure_is_kept(run: Any) -> None:
-    launcher = "def run(x, out, **_):\n    scale[(1,)](x, out, 0.5, B=256)\n    scale[(1,)](x, out, 0.5, B=100)\n"
+    launcher = (
+        "def run(x, out, **_):\n    scale[(1,)](x, out, 0.5, B=256)\n    scale[(1,)](x, out, 0.5, B=100)\n"
+    )
     result = run(kernels.SCALE, launcher)
     assert result.status is Status.COMPILE
     assert [facts.kernel for facts in result.facts.values()] == ["scale"]
@@ -139,7 +154,7 @@ def test_template_that_does_not_render_is_a_compile_failure(
 def test_an_ops_default_compiles_in_a_pool(arch: str, tmp_path: Path) -> None:
     device = default_device(arch)
     op = m3gen.ops.get(m3gen.ops.names()[0])
-    problem = Problem(op=op.name, arch=arch, compute_units=device.compute_units, rows=8)
+    problem = Problem(op=op.name, arch=arch, compute_units=device.compute_units, rows=8, query_len=2)
     request = CompileRequest(op.name, (problem, problem.with_load(16)), op.default(problem, device))
     with WorkerPool(jobs=1, env={"M3GEN_CACHE": str(tmp_path)}) as pool:
         pool.submit(request)
@@ -150,4 +165,7 @@ def test_an_ops_default_compiles_in_a_pool(arch: str, tmp_path: Path) -> None:
     assert answer.status is Status.OK, answer.reason
     assert answer.value.ok, answer.value.reason
     assert len(answer.value.launches) == 2
-    assert all(facts.arch == arch and facts.loops for facts in answer.value.facts.values())
+    facts = answer.value.facts.values()
+    assert {f.arch for f in facts} == {arch}
+    assert any(f.loops and f.matrix_instructions for f in facts)
+    assert not any({"unknown_matrix", "unknown_memory"} & set(f.extra) for f in facts)

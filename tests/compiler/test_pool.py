@@ -82,9 +82,13 @@ def test_a_payload_over_the_bound_is_refused_at_once() -> None:
 
 
 def test_faults_cost_their_own_payload_and_nothing_else() -> None:
-    """One slot meets them all: each is told apart, and the next payload is answered as if nothing had been."""
+    """One slot meets them all; each is told apart, and the next payload does not notice."""
     expected = [
-        (("abort", "cannot select: t1"), Status.COMPILE_ABORT, "died of SIGABRT: LLVM ERROR: cannot select: t1"),
+        (
+            ("abort", "cannot select: t1"),
+            Status.COMPILE_ABORT,
+            "died of SIGABRT: LLVM ERROR: cannot select: t1",
+        ),
         (("raise", "second line"), Status.RUNTIME, "ValueError: first line second line"),
         (("suicide", None), Status.COMPILE_ABORT, "died of SIGKILL"),
         (("exit", 7), Status.RUNTIME, "SystemExit: 7"),
@@ -130,6 +134,15 @@ def test_a_worker_that_dies_idle_is_no_payloads_fault() -> None:
         (second,) = drain(pool)
     assert second.status is Status.OK
     assert second.value[1] != first.value[1]
+
+
+def test_children_are_replaced_after_their_share() -> None:
+    with WorkerPool("m3gen.testing.faults:echo_pid", jobs=1, payloads_per_child=2) as pool:
+        for i in range(5):
+            pool.submit(i)
+        done = drain(pool)
+    assert [d.value[0] for d in done] == list(range(5))
+    assert len({d.value[1] for d in done}) == 3
 
 
 def test_a_handler_that_cannot_be_imported_is_named() -> None:
@@ -178,19 +191,20 @@ def test_descriptors_are_given_back() -> None:
 
 
 PARENT = """
-import sys, time
+import os, sys, time
 from m3gen.compiler.pool import WorkerPool
 pool = WorkerPool("m3gen.testing.faults:perform", jobs=2)
-pool.submit(("echo", 0)); pool.submit(("hang", None))
-while not (answers := pool.poll(1.0)): pass
+pool.submit(("echo", 0)); pool.submit(("hang", sys.argv[1]))
+while pool.pending > 1 or not os.path.exists(sys.argv[1]): pool.poll(0.1)
 print(*[slot.worker.pid for slot in pool._slots], flush=True)
 time.sleep(600)
 """
 
 
-def test_children_die_with_a_parent_killed_by_sigkill() -> None:
-    """The idle one and the one that hangs with its signals ignored."""
-    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+def test_children_die_with_a_parent_killed_by_sigkill(tmp_path: Path) -> None:
+    """The idle one, and the one that hangs with its signals ignored and the GIL held."""
+    command = [sys.executable, "-c", PARENT, str(tmp_path / "hangs")]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert parent.stdout is not None
         pids = [int(pid) for pid in parent.stdout.readline().split()]

@@ -1,0 +1,1 @@
+"""Generated kernels, one package per architecture, made by `m3gen generate`."""

@@ -1,0 +1,169 @@
+"""`load`: the kernels of one architecture, by op; everything that can be decided before a launch is."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from m3gen.errors import UserError
+from m3gen.runtime import backend
+from m3gen.runtime.dispatch import Dispatch
+from m3gen.runtime.ladder import Adapt, select
+from m3gen.runtime.selection import NoKernel, Rung, Selection
+from m3gen.runtime.shelf import Shelf
+from m3gen.runtime.sources import Source, sources
+from m3gen.spec import Problem
+from m3gen.tables.load import load as load_table
+from m3gen.targets import architecture
+
+
+class OpKernels:
+    """The kernels of one op. A selection is a pure function of the tables and the problem: ranks agree.
+
+    `faults` are the tables of this op that could not be used, in words.
+    """
+
+    def __init__(
+        self, op: str, arch: str, shelves: Sequence[Shelf], faults: Sequence[str], adapt: Adapt
+    ) -> None:
+        self.op = op
+        self.arch = arch
+        self.faults = tuple(faults)
+        self._shelves = tuple(shelves)
+        self._adapt = adapt
+        self._selected: dict[Problem, Selection] = {}
+
+    def select(self, problem: Problem) -> Selection:
+        """The kernel for a problem and the reason; `NoKernel` naming what the nearest row differs in."""
+        if (known := self._selected.get(problem)) is None:
+            known = self._selected[problem] = self._select(problem, problem.rows)
+        return known
+
+    def bind(self, problem: Problem, max_rows: int) -> Dispatch:
+        """Choose for every batch of up to `max_rows` rows of a problem, whose own `rows` is not looked at;
+        `problem.context` is the longest that will come. Raises `NoKernel` with every reason there is.
+        """
+        if max_rows < 1:
+            raise ValueError(f"max_rows={max_rows}: expected 1 or more")
+        edges = {edge for shelf in self._shelves for edge in shelf.edges(problem) if edge < max_rows}
+        chosen: list[Selection] = []
+        refused: dict[str, None] = {}
+        for edge in sorted({*edges, max_rows}):
+            try:
+                chosen += [self._select(problem, edge)] * (edge + 1 - len(chosen))
+            except NoKernel as error:
+                refused[str(error)] = None
+        if refused:
+            raise NoKernel("\n".join(refused))
+        return Dispatch(chosen)
+
+    def __call__(self, problem: Problem, **arguments: Any) -> None:
+        """Select, allocate the workspace, and launch: for trying out; to serve, use `bind`.
+
+        `ValueError` when the tensors hold more rows than `problem` says.
+        """
+        selection = self.select(problem)
+        first = next(iter(inspect.signature(selection.launcher).parameters))  # has one entry a query row
+        if first not in arguments:
+            raise TypeError(f"{self.op} needs the argument {first!r}")
+        if (rows := arguments[first].shape[0]) > problem.rows:
+            raise ValueError(
+                f"{first} has {rows} rows, the problem {problem.rows}: use problem.with_load({rows})"
+            )
+        made = selection.buffers(problem.rows, problem.kv_heads, problem.group_size, arguments[first].device)
+        selection.launcher(**{**made, **arguments})
+
+    def _select(self, problem: Problem, rows: int) -> Selection:
+        if (problem.op, problem.arch) != (self.op, self.arch):
+            raise NoKernel(
+                f"the problem is {problem.op} on {problem.arch}, the kernels are {self.op} on {self.arch}: "
+                f"ask load({problem.arch!r})[{problem.op!r}]"
+            )
+        return select(self._shelves, problem, rows, problem.context, self._adapt, self.faults)
+
+
+class KernelSet(Mapping[str, OpKernels]):
+    """The kernels of one architecture: `kernels["sparse_decode"]` or `kernels.sparse_decode`.
+
+    `interpreted` says whether launches run in Triton's interpreter, for want of the GPU. `faults` are the
+    tables that could not be used, in words.
+    """
+
+    def __init__(
+        self, arch: str, by_op: Mapping[str, OpKernels], interpreted: bool, faults: Sequence[str]
+    ) -> None:
+        self.arch = arch
+        self.interpreted = interpreted
+        self.faults = tuple(faults)
+        self._by_op = dict(by_op)
+
+    def __getitem__(self, op: str) -> OpKernels:
+        try:
+            return self._by_op[op]
+        except KeyError:
+            raise KeyError(
+                f"no tables of {op} on {self.arch}: there are {', '.join(self) or 'none'}"
+            ) from None
+
+    def __getattr__(self, op: str) -> OpKernels:
+        try:
+            return self.__dict__["_by_op"][op]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(f"no tables of {op} on {self.__dict__.get('arch')}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_op)
+
+    def __len__(self) -> int:
+        return len(self._by_op)
+
+
+def load(arch: str, *, tables: Path | str | None = None, generated: Path | str | None = None) -> KernelSet:
+    """The kernels of an architecture from the tables that are there; nothing is written.
+
+    `tables` names a folder of tables (`<arch>/<op>.json`) that goes before the user's and the release's, and
+    `generated` its modules, by default the folder `generated` beside it. A table of the user or the release
+    that cannot be used gives a warning and the next rung answers; one that was named here raises.
+
+    Raises `UserError` for an unknown architecture, a named folder that is not there, and when no table is.
+    """
+    arch = architecture(arch).name
+    shelves: dict[str, list[Shelf]] = {}
+    faults: dict[str, list[str]] = {}
+    asked = list(sources(arch, _path(tables), _path(generated)))
+    for source in asked:
+        paths = sorted((source.tables / arch).glob("*.json"))
+        if source.rung is Rung.OVERRIDE and not paths:
+            raise UserError(f"no table for {arch} in {source.tables}: name another folder, or none")
+        for path in paths:
+            try:
+                shelves.setdefault(path.stem, []).append(_shelf(source, path))
+            except UserError as error:
+                if source.rung is Rung.OVERRIDE:
+                    raise
+                warnings.warn(f"{error}; the next table answers", RuntimeWarning, stacklevel=2)
+                faults.setdefault(path.stem, []).append(str(error))
+    if not any(shelves.values()):
+        raise UserError(
+            f"no table for {arch} in {', '.join(str(s.tables) for s in asked)}: "
+            f"make one with `m3gen tune --arch {arch}`"
+        )
+    is_here = backend.live_architecture() == arch
+    adapt = backend.compiled if is_here else backend.interpreted
+    by_op = {
+        op: OpKernels(op, arch, found, faults.get(op, ()), adapt)
+        for op, found in sorted(shelves.items())
+        if found
+    }
+    return KernelSet(arch, by_op, not is_here, [fault for found in faults.values() for fault in found])
+
+
+def _shelf(source: Source, path: Path) -> Shelf:
+    return Shelf(source.rung, load_table(path), source.modules)
+
+
+def _path(folder: Path | str | None) -> Path | None:
+    return None if folder is None else Path(folder)

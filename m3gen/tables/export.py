@@ -1,0 +1,189 @@
+"""Winners into the tables that ship: merged with what is there, written by atomic replace."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from m3gen import __version__, ops
+from m3gen.codegen.render import template_shas
+from m3gen.errors import UserError
+from m3gen.evaluate.evaluation import Evaluation, Stage
+from m3gen.ops.base import Op
+from m3gen.spec import CONTEXT_BUCKETS, Problem
+from m3gen.tables import merge
+from m3gen.tables.files import replace_text, writing
+from m3gen.tables.findings import Finding, is_current
+from m3gen.tables.load import load
+from m3gen.tables.manifest import write_manifest
+from m3gen.tables.table import Point, PointStatus, Provenance, Table, Values, config_id
+from m3gen.tables.text import dumps
+
+_STATUS = {Stage.MEASURED: PointStatus.MEASURED, Stage.PREDICTED: PointStatus.PREDICTED}
+
+
+def export(findings: Iterable[Finding], root: Path) -> list[Path]:
+    """Merge winners into `root/<arch>/<op>.json` and bring `root/manifest.json` up to date; the paths.
+
+    Points of other problems stay; `merge.displaces` says which of two on one problem does. The same findings
+    give the same bytes. `UserError`, with nothing written, for a winner that did not pass the gate or passed
+    it as another text, for a config outside the op's space, for a table there that cannot be read, and for a
+    folder that cannot be written.
+    """
+    grouped: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        _require_sound(finding)
+        problem = finding.winner.problem
+        grouped.setdefault((problem.arch, problem.op), []).append(finding)
+    with writing(root):
+        made = {}
+        for (arch, op), members in sorted(grouped.items()):
+            path = root / arch / f"{op}.json"
+            made[path] = merged(load(path) if path.exists() else None, members)
+        for path, table in made.items():
+            replace_text(path, dumps(table))
+        if made:
+            write_manifest(root)
+    return list(made)
+
+
+def merged(old: Table | None, findings: Iterable[Finding]) -> Table:
+    """The table that `old` becomes with findings of its arch and op, which are verified and at least one.
+
+    A point of `old` whose config the op's space no longer has cannot run: it is left out, with a warning.
+    """
+    findings = list(findings)
+    op = ops.get(findings[0].winner.problem.op)
+    points = {point.problem: point for point in _usable(op, old)} if old else {}
+    configs: dict[str, Values] = dict(old.configs) if old else {}
+    times: dict[Problem, Mapping[str, float]] = {}
+    for problem, (point, finding) in _best(op, findings).items():
+        configs[point.config] = finding.winner.config.to_dict()
+        times[problem] = {config_id(config): us for config, us in finding.others.items()}
+        if problem not in points or merge.displaces(point, points[problem]):
+            points[problem] = point
+    ordered = tuple(points[problem] for problem in sorted(points))
+    used = {point.config for point in ordered}
+    variant_fields = merge.variant_fields(op, points)
+    return Table(
+        op=op.name,
+        arch=ordered[0].problem.arch,
+        variant_fields=variant_fields,
+        configs={name: configs[name] for name in sorted(used)},
+        points=ordered,
+        fallback=merge.fallbacks(op, variant_fields, ordered, configs, times),
+        provenance=Provenance(
+            m3gen=__version__,
+            compilers=tuple(sorted({point.compiler for point in ordered})),
+            judges=tuple(sorted({point.judge for point in ordered})),
+            templates=template_shas(op.template),
+            date=_date(old, findings),
+        ),
+    )
+
+
+def _usable(op: Op, old: Table) -> list[Point]:
+    usable = [
+        point for point in old.points if merge.refusal(op, point.problem, old.configs[point.config]) is None
+    ]
+    if lost := len(old.points) - len(usable):
+        warnings.warn(
+            f"{lost} of the {len(old.points)} points of {old.arch}/{old.op}.json hold configs that the op's "
+            "space no longer has and are left out: tune these problems again",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return usable
+
+
+def _date(old: Table | None, findings: Iterable[Finding]) -> str:
+    """Of the newest evidence, not of the export: the same evidence gives the same table."""
+    dates = [finding.winner.created_at[:10] for finding in findings]
+    return max([*dates, old.provenance.date] if old else dates)
+
+
+def _best(op: Op, findings: Iterable[Finding]) -> dict[Problem, tuple[Point, Finding]]:
+    """One finding a problem: the op folds loads that it cannot tell apart, so several may meet in one."""
+    best: dict[Problem, tuple[Point, Finding]] = {}
+    for finding in findings:
+        point = _point(op, finding)
+        held = best.get(point.problem)
+        if held is None or merge.better(point, held[0]):
+            best[point.problem] = (point, finding)
+    return best
+
+
+def _point(op: Op, finding: Finding) -> Point:
+    winner, evaluation = finding.winner, finding.winner.evaluation
+    if evaluation.value_us is None:
+        raise ValueError(f"a winner without a time: {winner.problem.canonical_json()}")
+    problem = op.canonical(winner.problem)
+    us = _microseconds(evaluation.value_us)
+    return Point(
+        problem=problem,
+        config=config_id(winner.config),
+        us=us,
+        low_us=us if evaluation.low_us is None else min(us, _microseconds(evaluation.low_us)),
+        high_us=us if evaluation.high_us is None else max(us, _microseconds(evaluation.high_us)),
+        baseline_us=None if finding.baseline_us is None else _microseconds(finding.baseline_us),
+        status=_STATUS[evaluation.stage],
+        judge=_label(evaluation.judge),
+        gate=winner.verification.on,
+        limit=_label(evaluation.limit),
+        registers=finding.registers,
+        compiler=_label(winner.compiler),
+        source_sha=winner.verification.source_sha,
+        evidence=_evidence(evaluation),
+        open_ended=_open_ended(op, problem),
+    )
+
+
+def _open_ended(op: Op, problem: Problem) -> tuple[str, ...]:
+    """Context, when the op folds the longest one into that of the point."""
+    longest = problem.with_load(problem.rows, CONTEXT_BUCKETS[-1])
+    return ("context",) if op.canonical(longest) == problem else ()
+
+
+def _evidence(evaluation: Evaluation) -> str:
+    """SHA-256 of everything the evaluation says, the keys of its facts among it."""
+    data = {f.name: getattr(evaluation, f.name) for f in fields(evaluation)}
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no place in an evaluation")
+
+
+def _microseconds(value: float) -> float:
+    """To the tenth of a nanosecond: no time is known any better, and a diff stays readable."""
+    return max(round(value, 4), 0.0001)
+
+
+def _label(text: str) -> str:
+    """`text` in the characters that a table may hold."""
+    return re.sub(r"[^A-Za-z0-9 _.,:;=+/@()-]", "_", text)[:256]
+
+
+def _require_sound(finding: Finding) -> None:
+    winner = finding.winner
+    where = f"the winner of {winner.problem.canonical_json()}"
+    if not winner.verification.ok:
+        raise UserError(
+            f"{where} has not passed the correctness gate ({winner.verification.status}): "
+            "run `m3gen verify`, then export again"
+        )
+    if reason := merge.refusal(ops.get(winner.problem.op), winner.problem, winner.config):
+        raise UserError(f"{where} is not of the op's space: {reason}; tune it again, then export")
+    if not is_current(winner):
+        raise UserError(
+            f"{where} was checked as another text than its templates make today: tune it again, then export"
+        )

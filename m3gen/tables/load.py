@@ -1,0 +1,178 @@
+"""Read a table: data in, data out. Nothing of it is run, and what is not of the format is refused by place.
+
+Standard library and the floor of `spec` alone: the runtime reads tables through here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from m3gen.errors import UserError
+from m3gen.spec import Problem
+from m3gen.tables.schema import Mismatch, table_check
+from m3gen.tables.table import (
+    EXACT_FIELDS,
+    KEY_FIELDS,
+    LOAD_FIELDS,
+    Fallback,
+    Point,
+    PointStatus,
+    Provenance,
+    Table,
+    Values,
+    config_id,
+)
+
+__all__ = [
+    "EXACT_FIELDS",
+    "MAX_BYTES",
+    "Fallback",
+    "Point",
+    "PointStatus",
+    "Provenance",
+    "Table",
+    "Values",
+    "load",
+    "parse",
+]
+
+MAX_BYTES = 16 << 20
+"""20 000 points, the most a table may hold, take under 15 MB."""
+
+
+def load(path: Path) -> Table:
+    """The table in a file. `UserError` naming the file, and the place in it when its content is at fault.
+
+    Its folder and name must say what it holds: `<arch>/<op>.json`.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UserError(f"cannot read the table {path}: {error.strerror or error}") from None
+    table = parse(data, str(path))
+    if (table.arch, table.op) != (path.parent.name, path.stem):
+        raise UserError(
+            f"the table {path} is of {table.op} on {table.arch}: it belongs into {table.arch}/{table.op}.json"
+        )
+    return table
+
+
+def parse(data: bytes, place: str) -> Table:
+    """The table in `data`; `place` names it in a `UserError`."""
+    try:
+        if len(data) > MAX_BYTES:
+            raise Mismatch(f"larger than {MAX_BYTES} bytes")
+        content = _json(data)
+        table_check()(content)
+        return _table(content)
+    except Mismatch as error:
+        raise UserError(f"the table {place} is not usable: {error}; export it again or remove it") from None
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_constant)
+    except Mismatch:
+        raise
+    except RecursionError:
+        raise Mismatch("nested too deeply") from None
+    except ValueError as error:  # JSON, UTF-8, or an integer of thousands of digits
+        raise Mismatch(f"not JSON: {error}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Mismatch(f"field {twice[:40]!r} stands twice in one object")
+    return made
+
+
+def _constant(name: str) -> None:
+    raise Mismatch(f"{name} is not a number")
+
+
+def _table(content: Mapping[str, Any]) -> Table:
+    """What the schema cannot say: that names resolve, and that what is said twice agrees."""
+    for name, config in content["configs"].items():
+        if config_id(config) != name:
+            raise _mismatch(f"its id should be {config_id(config)}", "configs", name)
+    for index, name in enumerate(content["variant_fields"]):
+        if name not in EXACT_FIELDS:
+            raise _mismatch(f"{name} is not one of {', '.join(EXACT_FIELDS)}", "variant_fields", str(index))
+    provenance = content["provenance"]
+    table = Table(
+        op=content["op"],
+        arch=content["arch"],
+        variant_fields=tuple(content["variant_fields"]),
+        configs=content["configs"],
+        points=tuple(_points(content)),
+        fallback=tuple(_fallbacks(content)),
+        provenance=Provenance(
+            m3gen=provenance["m3gen"],
+            compilers=tuple(provenance["compilers"]),
+            judges=tuple(provenance["judges"]),
+            templates=provenance["templates"],
+            date=provenance["date"],
+        ),
+    )
+    for name in LOAD_FIELDS:
+        if tuple(content["buckets"][name]) != table.buckets[name]:
+            raise _mismatch(f"the points hold {list(table.buckets[name])}", "buckets", name)
+    return table
+
+
+def _points(content: Mapping[str, Any]) -> Iterable[Point]:
+    seen: set[Problem] = set()
+    for index, entry in enumerate(content["points"]):
+        if missing := [name for name in KEY_FIELDS if name not in entry["key"]]:  # Problem would fill it in
+            raise _mismatch(f"{missing[0]} is missing", "points", str(index), "key")
+        try:
+            problem = Problem.from_dict({"op": content["op"], "arch": content["arch"], **entry["key"]})
+        except ValueError as error:
+            raise _mismatch(str(error), "points", str(index), "key") from None
+        if problem in seen:
+            raise _mismatch("a second point for one problem", "points", str(index), "key")
+        seen.add(problem)
+        if entry["config"] not in content["configs"]:
+            raise _mismatch(f"no config {entry['config']}", "points", str(index), "config")
+        if not entry["low_us"] <= entry["us"] <= entry["high_us"]:
+            raise _mismatch("expected low_us <= us <= high_us", "points", str(index), "us")
+        values = {name: value for name, value in entry.items() if name not in ("key", "open_ended", "status")}
+        yield Point(
+            problem=problem,
+            status=PointStatus(entry["status"]),
+            open_ended=tuple(entry["open_ended"]),
+            **values,
+        )
+
+
+def _fallbacks(content: Mapping[str, Any]) -> Iterable[Fallback]:
+    """A fallback stands on points: its kernel is one of theirs, so what answers has been through the gate."""
+    fields = sorted(content["fallback"][0]["key"]) if content["fallback"] else []
+    if unknown := [name for name in fields if name not in EXACT_FIELDS]:
+        raise _mismatch(f"unknown field {unknown[0]}", "fallback", "0", "key")
+    if missing := [name for name in content["variant_fields"] if name not in fields]:
+        raise _mismatch(f"{missing[0]} is missing, a variant field", "fallback", "0", "key")
+    held = {(point["config"], _values(point["key"], fields)) for point in content["points"]}
+    for index, entry in enumerate(content["fallback"]):
+        if sorted(entry["key"]) != fields:
+            raise _mismatch("its fields differ from those of the first", "fallback", str(index), "key")
+        if (entry["config"], _values(entry["key"], fields)) not in held:
+            raise _mismatch("no point with this key has this config", "fallback", str(index))
+        yield Fallback(key=entry["key"], config=entry["config"])
+
+
+def _values(key: Mapping[str, Any], fields: list[str]) -> str:
+    return json.dumps([key[name] for name in fields])  # as text, for 1 and True are equal
+
+
+def _mismatch(reason: str, *path: str) -> Mismatch:
+    error = Mismatch(reason)
+    error.path.extend(path)
+    return error

@@ -1,0 +1,141 @@
+"""`m3gen verify` with a fake gate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from m3gen import ops
+from m3gen.cli import work
+from m3gen.cli.work import Candidate
+from m3gen.evaluate.verification import Verification
+from m3gen.space import Config
+from m3gen.spec import Status
+from m3gen.store import Store
+from m3gen.targets import device
+from tests import problems
+from tests.cli.conftest import Run
+from tests.report import rows
+from tests.store import samples
+
+VERIFY = ("verify", "--arch", "gfx942")
+
+
+class FakeGate:
+    """Passes all but what runs with `failing_warps`."""
+
+    def __init__(self) -> None:
+        self.asked: list[Candidate] = []
+        self.failing_warps = 0
+
+    def __call__(
+        self, candidates: Sequence[Candidate], jobs: int
+    ) -> Iterator[tuple[Candidate, Verification]]:
+        self.asked += candidates
+        for one in candidates:
+            wrong = one.config["num_warps"] == self.failing_warps
+            yield one, rows.verification(Status.CORRECTNESS if wrong else Status.OK)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> FakeGate:
+    gate = FakeGate()
+    monkeypatch.setattr(work, "verify", gate)
+    return gate
+
+
+@pytest.fixture
+def store(home: Path) -> None:
+    """Winners of bf16 at two loads with one config, and of fp8 with another."""
+    with Store.open(f"sqlite:///{home / 'm3gen.db'}") as store:
+        session = store.begin({}, [])
+        for fp8, load, warps in ((False, 1, 2), (False, 16, 2), (True, 16, 8)):
+            problem, on = problems.sparse_decode(fp8=fp8, rows=load)
+            default = ops.get(problem.op).default(samples.problem(context=2048), on)
+            config = Config({**default, "num_warps": warps})
+            store.commit_evaluation(session, problem, config, samples.predicted(8.0))
+            store.commit_verification(problem, config, samples.verified())
+
+
+@pytest.mark.usefixtures("store")
+class TestStoredWinners:
+    def test_a_config_of_several_loads_runs_once(self, run: Run, gate: FakeGate) -> None:
+        ran = run(*VERIFY)
+        assert ran.status == 0
+        assert [(one.problem.kv_dtype, one.config["num_warps"]) for one in gate.asked] == [
+            ("bf16", 2),
+            ("e4m3fnuz", 8),
+        ]
+        assert ran.out.count("passed 2 cases on the interpreter") == 2
+        assert "1.0e-03 / 4.0e-03" in ran.out  # the bf16 bound of a row
+        assert "1.0e-03 / 3.0e-02" in ran.out  # and that of fp8
+
+    @pytest.mark.parametrize(
+        ("options", "dtypes"),
+        [
+            (("--kv", "fp8"), ["e4m3fnuz"]),
+            (("--rows", "1"), ["bf16"]),
+            (("--rows", "16", "--tp", "4"), ["bf16", "e4m3fnuz"]),
+            (("--op", "sparse_decode", "--kv", "bf16"), ["bf16"]),
+        ],
+    )
+    def test_the_options_choose(
+        self, run: Run, gate: FakeGate, options: tuple[str, ...], dtypes: list[str]
+    ) -> None:
+        run(*VERIFY, *options)
+        assert [one.problem.kv_dtype for one in gate.asked] == dtypes
+
+    def test_a_failure_ends_with_1(self, run: Run, gate: FakeGate) -> None:
+        gate.failing_warps = 8
+        ran = run(*VERIFY)
+        assert ran.status == 1
+        assert "FAILED on the interpreter: wrong result" in ran.out
+
+    def test_as_an_object(self, run: Run, gate: FakeGate) -> None:
+        gate.failing_warps = 2
+        ran = run(*VERIFY, "--json")
+        first, second = ran.object["verifications"]
+        assert (ran.status, first["status"], second["status"]) == (1, "correctness", "ok")
+        assert first["cases"][1]["bounds"] == {"row_rms": 4e-3, "mean_abs": 2.5e-4, "max_abs": 1.7e-2}
+
+    def test_nothing_to_verify(self, run: Run, gate: FakeGate) -> None:
+        assert "no such winner on gfx942" in run(*VERIFY, "--tp", "8").line
+        assert "run m3gen tune --arch sm_90" in run("verify", "--arch", "sm_90").line
+
+
+class TestGivenConfig:
+    def test_what_it_leaves_out_is_as_in_the_default(self, run: Run, gate: FakeGate) -> None:
+        ran = run(*VERIFY, "--config", '{"num_warps": 2}', "--kv", "bf16", "--rows", "1")
+        assert ran.status == 0
+        [one] = gate.asked
+        default = ops.get("sparse_decode").default(one.problem, device("MI300X"))
+        assert one.config == Config({**default, "num_warps": 2})
+
+    def test_a_config_out_of_the_object_of_tune_is_taken_as_it_is(self, run: Run, gate: FakeGate) -> None:
+        problem, on = problems.sparse_decode()
+        default = ops.get("sparse_decode").default(problem, on)
+        run(*VERIFY, "--config", json.dumps(default.to_dict()), "--kv", "bf16", "--rows", "1")
+        assert [one.config for one in gate.asked] == [default]
+
+    @pytest.mark.parametrize(
+        ("config", "names"),
+        [
+            ("{", "no JSON"),
+            ("[1]", "expected an object"),
+            ('{"tile_n": [64]}', "plain values"),
+            ('{"tile_m": 64}', "did you mean tile_n"),
+            ('{"tile_n": 63}', "tile_n"),
+            ('{"tile_n": 16, "num_warps": 8}', "refused by rule"),
+        ],
+    )
+    def test_what_is_no_config_is_refused(self, run: Run, gate: FakeGate, config: str, names: str) -> None:
+        line = run(*VERIFY, "--config", config).line
+        assert "--config" in line
+        assert names in line
+        assert gate.asked == []
+
+    def test_a_store_would_not_be_used(self, run: Run, gate: FakeGate) -> None:
+        assert "--config or --store" in run(*VERIFY, "--config", "{}", "--store", "sqlite:///x.db").line

@@ -1,0 +1,1 @@
+"""Tables of tuned configurations that ship with m3gen, one JSON per (arch, op)."""
