@@ -12,16 +12,16 @@ from m3gen.targets import architecture
 ARCHS = ("gfx942", "gfx950", "sm_90", "sm_100")
 GIB = 1 << 30
 
-STEP = '''
+STEP = """
 @triton.jit
 def step(acc, m_i, q, k):
     scores = tl.dot(q, k)
     m_new = tl.maximum(m_i, tl.max(scores, 1))
     p = tl.exp2(scores - m_new[:, None])
     return acc * tl.exp2(m_i - m_new)[:, None], m_new, p
-'''
+"""
 
-ATTEND = '''
+ATTEND = """
 @triton.jit
 def attend(q_ptr, k_ptr, v_ptr, out_ptr, tokens, stride, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
     pid = tl.program_id(0)
@@ -38,9 +38,9 @@ def attend(q_ptr, k_ptr, v_ptr, out_ptr, tokens, stride, M: tl.constexpr, N: tl.
         v = tl.load(v_ptr + offs[:, None] * stride + offs_d[None, :], mask=offs[:, None] < tokens, other=0.0)
         acc += tl.dot(p.to(v.dtype), v)
     tl.store(out_ptr + pid * M * D + offs_m[:, None] * D + offs_d[None, :], acc.to(out_ptr.dtype.element_ty))
-'''
+"""
 
-SUM_ROWS = '''
+SUM_ROWS = """
 @triton.jit
 def sum_rows(x_ptr, out_ptr, rows, cols, B: tl.constexpr):
     offs = tl.arange(0, B)
@@ -51,14 +51,14 @@ def sum_rows(x_ptr, out_ptr, rows, cols, B: tl.constexpr):
             total += tl.load(x_ptr + row * cols + col * B + offs)
         best = tl.maximum(best, tl.exp2(total))
     tl.store(out_ptr + tl.program_id(0) * B + offs, best)
-'''
+"""
 
-SCALE = '''
+SCALE = """
 @triton.jit
 def scale(x_ptr, out_ptr, factor, B: tl.constexpr):
     offs = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(out_ptr + offs, tl.load(x_ptr + offs) * factor)
-'''
+"""
 
 
 def source(*kernels: str) -> KernelSource:
@@ -71,12 +71,16 @@ def launch(kernel: str, arguments: dict[str, Any], **options: int | bool | str) 
     return Launch(kernel, tuple(arguments.items()), tuple(sorted(options.items())), (1, 1, 1))
 
 
-def attend(*, alignment: int = 256, kv_bytes: int = GIB, n: int = 64, stride: int = 128, **options: Any) -> Launch:
+def attend(
+    *, alignment: int = 256, kv_bytes: int = GIB, n: int = 64, stride: int = 128, **options: Any
+) -> Launch:
     """bf16, 16 rows of head dim 128 over tiles of `n` tokens."""
     q = Pointer("bf16", alignment, 1 << 20)
     kv = Pointer("bf16", alignment, kv_bytes)
     arguments = {"q_ptr": q, "k_ptr": kv, "v_ptr": kv, "out_ptr": q, "tokens": 4096, "stride": stride}
-    return launch("attend", {**arguments, "M": 16, "N": n, "D": 128}, **{"num_warps": 4, "num_stages": 1} | options)
+    return launch(
+        "attend", {**arguments, "M": 16, "N": n, "D": 128}, **{"num_warps": 4, "num_stages": 1} | options
+    )
 
 
 def sum_rows(rows: int = 41, cols: int = 33) -> Launch:

@@ -69,13 +69,17 @@ def test_widths(line: str, width: int) -> None:
 
 
 def test_loads_that_go_to_shared_memory_count_as_both() -> None:
-    sums = tally(parse("global_load_lds_dwordx4 v[0:1], off", "buffer_load_dword v1, s[0:3], 0 offen lds").instructions)
+    sums = tally(
+        parse("global_load_lds_dwordx4 v[0:1], off", "buffer_load_dword v1, s[0:3], 0 offen lds").instructions
+    )
     assert sums["load_bytes"] == sums["shared_write_bytes"] == 20
     assert sums["load_widths"] == {"4": 1, "16": 1}
 
 
 def test_what_the_tables_lack_is_reported() -> None:
-    body = parse("v_mfma_f32_16x16x64_new v0, v1, v2, v0", "buffer_load_dwordx8 v[0:7], v8, s[0:3], 0").instructions
+    body = parse(
+        "v_mfma_f32_16x16x64_new v0, v1, v2, v0", "buffer_load_dwordx8 v[0:7], v8, s[0:3], 0"
+    ).instructions
     assert unknowns(body) == {
         "unknown_matrix": {"v_mfma_f32_16x16x64_new": 1},
         "unknown_memory": {"buffer_load_dwordx8": 1},

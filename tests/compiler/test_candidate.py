@@ -20,11 +20,11 @@ from m3gen.spec import Problem, Status
 from m3gen.targets import default_device
 from tests.compiler import kernels
 
-LAUNCHER = '''
+LAUNCHER = """
 def run(x, out, rows, grid):
     scale[(grid,)](x, out, 0.5, B=256, num_warps=4)
     sum_rows[(grid,)](x, out, rows, 33, B=1024, num_warps=4)
-'''
+"""
 
 
 @dataclass
@@ -61,7 +61,9 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 def test_launches_keys_and_facts_per_problem(run: Any) -> None:
     result = run(kernels.SCALE, kernels.SUM_ROWS, LAUNCHER, rows=(1, 2, 4))
     assert result.ok
-    assert [[launch.kernel for launch in launches] for launches in result.launches] == [["scale", "sum_rows"]] * 3
+    assert [[launch.kernel for launch in launches] for launches in result.launches] == [
+        ["scale", "sum_rows"]
+    ] * 3
     assert [launches[0].grid for launches in result.launches] == [(1, 1, 1), (2, 1, 1), (4, 1, 1)]
     # `rows` is a multiple of 16 throughout and the grid is no part of a key: two kernels serve all three.
     assert len({keys for keys in result.keys}) == 1
@@ -87,7 +89,11 @@ def test_second_time_comes_from_the_cache_and_is_equal(run: Any) -> None:
     ("parts", "status", "reason"),
     [
         ((kernels.SCALE, "def run(:\n"), Status.COMPILE, "does not load: SyntaxError"),
-        ((kernels.SCALE, "def run(**_):\n    raise ValueError('too many rows')\n"), Status.RUNTIME, "too many rows"),
+        (
+            (kernels.SCALE, "def run(**_):\n    raise ValueError('too many rows')\n"),
+            Status.RUNTIME,
+            "too many rows",
+        ),
         (
             (kernels.SCALE, "def run(x, out, **_):\n    scale[(1,)](x, out, 0.5, B=100)\n"),
             Status.COMPILE,
@@ -114,7 +120,9 @@ def test_failures_are_statuses(run: Any, parts: tuple[str, ...], status: Status,
 
 
 def test_what_compiled_before_a_failure_is_kept(run: Any) -> None:
-    launcher = "def run(x, out, **_):\n    scale[(1,)](x, out, 0.5, B=256)\n    scale[(1,)](x, out, 0.5, B=100)\n"
+    launcher = (
+        "def run(x, out, **_):\n    scale[(1,)](x, out, 0.5, B=256)\n    scale[(1,)](x, out, 0.5, B=100)\n"
+    )
     result = run(kernels.SCALE, launcher)
     assert result.status is Status.COMPILE
     assert [facts.kernel for facts in result.facts.values()] == ["scale"]

@@ -16,7 +16,13 @@ def test_names_the_installed_triton() -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    ["AMDGCN_USE_BUFFER_OPS", "TRITON_HIP_USE_ASYNC_COPY", "DISABLE_LLVM_OPT", "PTXAS_OPTIONS", "TRITON_NOT_YET_KNOWN"],
+    [
+        "AMDGCN_USE_BUFFER_OPS",
+        "TRITON_HIP_USE_ASYNC_COPY",
+        "DISABLE_LLVM_OPT",
+        "PTXAS_OPTIONS",
+        "TRITON_NOT_YET_KNOWN",
+    ],
 )
 def test_settings_that_change_code_change_it(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = fingerprint()

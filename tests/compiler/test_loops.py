@@ -63,7 +63,9 @@ def test_unreachable_code_takes_no_part() -> None:
 
 lines = st.integers(2, 9).flatmap(
     lambda n: st.lists(
-        st.tuples(st.lists(st.integers(0, n - 1), max_size=1).map(tuple), st.booleans()), min_size=n, max_size=n
+        st.tuples(st.lists(st.integers(0, n - 1), max_size=1).map(tuple), st.booleans()),
+        min_size=n,
+        max_size=n,
     )
 )
 
@@ -71,7 +73,10 @@ lines = st.integers(2, 9).flatmap(
 @given(lines)
 def test_bodies_are_natural_loops_by_definition(code: list[tuple[tuple[int, ...], bool]]) -> None:
     """Against the definition: an edge whose target dominates its source; dominated = cut off when it is removed."""
-    successors = {i: [*targets, *([i + 1] if falls and i + 1 < len(code) else [])] for i, (targets, falls) in enumerate(code)}
+    successors = {
+        i: [*targets, *([i + 1] if falls and i + 1 < len(code) else [])]
+        for i, (targets, falls) in enumerate(code)
+    }
 
     def reach(start: int, without: int | None = None) -> set[int]:
         seen: set[int] = set()
@@ -88,7 +93,9 @@ def test_bodies_are_natural_loops_by_definition(code: list[tuple[tuple[int, ...]
     for tail in reached:
         for header in successors[tail]:
             if tail == header or tail not in reach(0, without=header):
-                body = {n for n in reached if n == header or (n != header and tail in reach(n, without=header))}
+                body = {
+                    n for n in reached if n == header or (n != header and tail in reach(n, without=header))
+                }
                 expected.setdefault(header, {header}).update(body | {tail})
     found = {loop.instructions[0]: loop for loop in natural_loops(*program(*code))}
     headers = {int(loop.label[1:]): set(loop.instructions) for loop in found.values()}

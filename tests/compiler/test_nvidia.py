@@ -62,7 +62,13 @@ def test_a_conditional_branch_backwards_is_a_loop(branch: str) -> None:
 
 def test_a_cold_block_behind_the_exit_is_no_loop() -> None:
     program = parse(
-        "@P0 BRA `(.L_x_2)", ".L_x_1:", "STG.E desc[UR4][R2.64], R0", "EXIT", ".L_x_2:", "MOV R0, RZ", "BRA `(.L_x_1)"
+        "@P0 BRA `(.L_x_2)",
+        ".L_x_1:",
+        "STG.E desc[UR4][R2.64], R0",
+        "EXIT",
+        ".L_x_2:",
+        "MOV R0, RZ",
+        "BRA `(.L_x_1)",
     )
     assert natural_loops(program.instructions, program.labels) == ()
 

@@ -84,7 +84,11 @@ def test_a_payload_over_the_bound_is_refused_at_once() -> None:
 def test_faults_cost_their_own_payload_and_nothing_else() -> None:
     """One slot meets them all: each is told apart, and the next payload is answered as if nothing had been."""
     expected = [
-        (("abort", "cannot select: t1"), Status.COMPILE_ABORT, "died of SIGABRT: LLVM ERROR: cannot select: t1"),
+        (
+            ("abort", "cannot select: t1"),
+            Status.COMPILE_ABORT,
+            "died of SIGABRT: LLVM ERROR: cannot select: t1",
+        ),
         (("raise", "second line"), Status.RUNTIME, "ValueError: first line second line"),
         (("suicide", None), Status.COMPILE_ABORT, "died of SIGKILL"),
         (("exit", 7), Status.RUNTIME, "SystemExit: 7"),
