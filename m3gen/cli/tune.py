@@ -169,10 +169,11 @@ def _plan(
 def _run(plan: _Plan, *, sampler: str, seed: int, as_json: bool) -> int:
     """The exit status."""
     from m3gen.cli import live, output, work
+    from m3gen.report import words
     from m3gen.store import Store
 
     with Store.open(plan.store_url) as store:
-        view = live.view(output.stderr(), work.judge(plan.device))
+        view = live.view(output.stderr(), words.predictor(plan.device))
         session = work.open_session(
             store,
             plan.problems,

@@ -67,13 +67,6 @@ def open_session(
     )
 
 
-def judge(device: Device) -> str:
-    """The version of what predicts times on a device."""
-    from m3gen.evaluate.timing import TIMINGS
-
-    return TIMINGS[device.architecture.vendor].version
-
-
 def export(store: Store, rows: Sequence[WinnerRow], tables_dir: Path, modules_dir: Path) -> Exported:
     """The winners of a session into the tables, and modules made from these."""
     from m3gen.cli.stored import winner_of

@@ -9,7 +9,9 @@ from typing import Any
 
 from m3gen.evaluate.verification import Verification
 from m3gen.report import words
+from m3gen.search.progress import Incumbent
 from m3gen.search.result import WinnerRow
+from m3gen.spec import Problem
 
 
 def winner(row: WinnerRow) -> dict[str, Any]:
@@ -32,6 +34,18 @@ def winner(row: WinnerRow) -> dict[str, Any]:
         "workgroups_per_cu": row.workgroups_per_cu,
         "gate": row.verification.on,
         "errors": worst_errors(row.verification),
+    }
+
+
+def standing(problem: Problem, best: Incumbent | None) -> dict[str, Any]:
+    """One row of `without_winner`: a problem and its best candidate, verified or not, if there is one."""
+    return {
+        "problem": problem.to_dict(),
+        "tp": words.tensor_parallel(problem),
+        "config": best.config.to_dict() if best else None,
+        "value_us": best.value_us if best else None,
+        "baseline_us": best.baseline_us if best else None,
+        "stage": str(best.stage) if best else None,
     }
 
 

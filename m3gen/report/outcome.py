@@ -10,7 +10,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from m3gen.report import layout, machine, words
-from m3gen.report.winners import winners, without_winner
+from m3gen.report.progress import standings
+from m3gen.report.winners import winners
 from m3gen.search.result import SessionResult
 from m3gen.spec import Problem
 from m3gen.targets import Device
@@ -34,7 +35,8 @@ def session(
     """The winners, the problems `without` one, where everything went, and the counts; fits 80 columns."""
     parts: list[RenderableType] = [winners(result.rows, device.name)] if result.rows else []
     if without:
-        parts += [without_winner(without), Text("")]
+        title = "No verified winner yet; the best so far"
+        parts += [standings(title, without, result.progress.best, words.predictor(device)), Text("")]
     return Group(*parts, layout.pairs((*_places(store, tables, modules), *_counts(result))))
 
 
@@ -53,7 +55,7 @@ def session_object(
         "device": device.name,
         "ended": result.ended,
         "winners": [machine.winner(row) for row in result.rows],
-        "without_winner": [problem.to_dict() for problem in without],
+        "without_winner": [machine.standing(problem, progress.best.get(problem)) for problem in without],
         "failures": {str(status): count for status, count in progress.failed.items() if count},
         "refused": dict(progress.refused),
         "evaluated": progress.evaluated,

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from m3gen.report import layout, words
-from m3gen.search.progress import Progress
+from m3gen.search.progress import Incumbent, Progress
+from m3gen.spec import Problem
 
 PHASES = {"search": "searching", "verify": "verifying finalists", "done": "done"}
 
 
 def picture(progress: Progress, judge: str) -> RenderableType:
     """Counts, failures by reason and the best so far per problem. `judge` is the version of the predictor."""
-    return Group(
-        layout.title(_clock(progress)), layout.pairs(_figures(progress)), Text(""), _best(progress, judge)
-    )
+    best = standings("best so far, verified or not", sorted(progress.best), progress.best, judge)
+    return Group(layout.title(_clock(progress)), layout.pairs(_figures(progress)), Text(""), best)
 
 
 def line(progress: Progress) -> str:
@@ -27,6 +29,28 @@ def line(progress: Progress) -> str:
         f"{progress.cached} cached, {progress.predicted} predicted, {progress.verified} verified, "
         f"{failed} failed{reasons}"
     )
+
+
+def standings(
+    title: str, problems: Iterable[Problem], best: Mapping[Problem, Incumbent], judge: str
+) -> RenderableType:
+    """The best candidate of each problem, verified or not. `judge` is the version of the predictor."""
+    cells = []
+    for problem in problems:
+        found = best.get(problem)
+        default = found.baseline_us if found else None
+        cells.append(
+            (
+                words.problem_line(problem),
+                words.microseconds(default),
+                words.microseconds(found.value_us if found else None),
+                words.ratio(default / found.value_us if found and default else None),
+                str(found.stage) if found else "-",
+            )
+        )
+    columns = ("problem", ">default us", ">best us", ">ratio", "time is")
+    heading = Text(f"{title}; predicted times are by {judge}")
+    return Group(heading, layout.table(columns, cells, fold=("problem",)))
 
 
 def _clock(progress: Progress) -> str:
@@ -44,19 +68,3 @@ def _figures(progress: Progress) -> list[tuple[str, str]]:
         ("verified", f"{progress.verified:,}"),
         ("failed", words.failures(progress.failed)),
     ]
-
-
-def _best(progress: Progress, judge: str) -> RenderableType:
-    cells = [
-        (
-            words.problem_line(problem),
-            words.microseconds(best.baseline_us),
-            words.microseconds(best.value_us),
-            words.ratio(best.baseline_us / best.value_us if best.baseline_us else None),
-            str(best.stage),
-        )
-        for problem, best in sorted(progress.best.items())
-    ]
-    columns = ("problem", ">default us", ">best us", ">ratio", "time is")
-    title = f"best so far, verified or not; predicted times are by {judge}"
-    return Group(Text(title), layout.table(columns, cells, fold=("problem",)))

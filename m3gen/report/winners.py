@@ -11,7 +11,6 @@ from rich.text import Text
 
 from m3gen.report import layout, words
 from m3gen.search.result import WinnerRow
-from m3gen.spec import Problem
 
 
 def winners(rows: Iterable[WinnerRow], device: str = "") -> RenderableType:
@@ -26,12 +25,6 @@ def winners(rows: Iterable[WinnerRow], device: str = "") -> RenderableType:
         members = list(group)
         parts += [layout.title("\n".join(heading)), _numbers(members), _configs(members)]
     return Group(*parts)
-
-
-def without_winner(problems: Sequence[Problem]) -> RenderableType:
-    """The problems that have no verified winner, one a line."""
-    lines = [f"  {words.problem_line(problem)}" for problem in problems]
-    return Text("\n".join(["No verified winner yet:", *lines]), style="red")
 
 
 def _heading(row: WinnerRow, device: str) -> tuple[str, str]:

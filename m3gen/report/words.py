@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from m3gen import ops
 from m3gen.evaluate.evaluation import Stage
+from m3gen.evaluate.timing import TIMINGS
 from m3gen.space import Config
 from m3gen.spec import CONTEXT_BUCKETS, MINIMAX_M3, Problem, Status
-from m3gen.targets import ARCHITECTURES, Vendor
+from m3gen.targets import ARCHITECTURES, Device, Vendor
 
 STATUSES: Mapping[Status, str] = {
     Status.OK: "ok",
@@ -51,6 +52,11 @@ def judged(stage: Stage, judge: str, value_us: float, high_us: float | None) -> 
     if high_us is None or value_us <= 0:
         return f"{stage} by {judge}"
     return f"{stage} by {judge} (±{100 * (high_us / value_us - 1):.0f} %)"
+
+
+def predictor(device: Device) -> str:
+    """The version of the model that predicts times on a device."""
+    return TIMINGS[device.architecture.vendor].version
 
 
 def tensor_parallel(problem: Problem) -> int | None:

@@ -42,7 +42,8 @@ def test_it_ends_with_1_and_names_the_problem_that_is_not_won(
     fakes.install(monkeypatch, fakes.one_lost)
     ran = run(*TUNE, "--kv", "bf16")
     assert ran.status == 1
-    assert "No verified winner yet:\n  sparse_decode TP 4 bf16 rows 1\n" in ran.out
+    assert "No verified winner yet" in ran.out
+    assert "sparse_decode TP 4 bf16 rows 1 " in ran.out
 
 
 def test_without_winners_nothing_is_exported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +111,7 @@ class TestJson:
         assert list(found)[:5] == ["m3gen", "command", "arch", "device", "ended"]
         assert (found["command"], found["arch"], found["device"]) == ("tune", "gfx942", "MI300X")
         assert [winner["problem"]["rows"] for winner in found["winners"]] == [16, 64, 256]
-        assert [problem["rows"] for problem in found["without_winner"]] == [1]
+        assert [row["problem"]["rows"] for row in found["without_winner"]] == [1]
         assert found["failures"] == {"compile_abort": 1, "timeout": 2}
         assert found["compiled"] == 21
         assert found["cached"] == 9

@@ -39,7 +39,7 @@ def test_it_says_where_everything_went_and_what_was_left_out(width: int) -> None
         "40, 10 of them from the store",
         "ran past its deadline 2, compiler crashed 1",
         "load_width 1,200, page_parts 34",
-        "No verified winner yet:",
+        "No verified winner yet; the best so far; predicted times are by predict-amd-1",
         "sparse_decode TP 4 bf16 rows 64",
     ):
         assert part in text
@@ -59,9 +59,18 @@ def test_the_object_holds_every_field_of_a_winner() -> None:
     assert (winner["tp"], winner["stage"], winner["gate"]) == (4, "predicted", "interpreter")
     assert winner["errors"] == {"cases": 2, "row_rms": 2e-3, "mean_abs": 2e-5, "max_abs": 0.5}
     assert winner["problem"]["rows"] == 16
+    assert found["without_winner"] == []
     assert found["failures"] == {"compile_abort": 1, "timeout": 2}
     assert found["refused"] == {"load_width": 1200, "page_parts": 34}
     assert found["tables"] == ["t.json"]
+
+
+def test_a_problem_without_a_winner_comes_with_its_best_candidate() -> None:
+    found = outcome.session_object(result(), MI300X, [problem(), problem(rows=64)], "store")
+    known, unknown = found["without_winner"]
+    assert (known["problem"]["rows"], known["value_us"], known["baseline_us"]) == (1, 8.0, 12.0)
+    assert (known["stage"], known["config"]["tile_n"]) == ("predicted", 64)
+    assert (unknown["problem"]["rows"], unknown["value_us"], unknown["config"]) == (64, None, None)
 
 
 def test_what_json_cannot_say_is_null() -> None:

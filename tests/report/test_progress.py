@@ -6,7 +6,7 @@ import pytest
 
 from m3gen.report import progress as pictures
 from m3gen.spec import Status
-from tests.report.rows import printed, progress
+from tests.report.rows import printed, problem, progress
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -30,6 +30,15 @@ def test_the_best_so_far_says_that_it_is_predicted_and_by_what() -> None:
     line = next(line for line in text.splitlines() if "rows 1" in line)
     assert line.split()[-4:] == ["12.0", "8.00", "1.50x", "predicted"]
     assert "predicted times are by predict-amd-1" in text
+
+
+def test_a_problem_of_which_nothing_is_known_stands_there_all_the_same() -> None:
+    best = progress().best
+    lines = printed(
+        pictures.standings("title", [problem(), problem(rows=64)], best, "predict-amd-1")
+    ).splitlines()
+    assert next(line for line in lines if "rows 1 " in line).split()[-2:] == ["1.50x", "predicted"]
+    assert next(line for line in lines if "rows 64" in line).split()[-4:] == ["-", "-", "-", "-"]
 
 
 def test_without_a_time_budget_no_time_is_left() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from m3gen.report.winners import winners, without_winner
+from m3gen.report.winners import winners
 from tests.report.rows import DEFAULT, TUNED, measured, printed, problem, row
 
 WIDTHS = (80, 120)
@@ -76,9 +76,3 @@ def test_a_default_that_failed_leaves_a_gap_and_no_ratio() -> None:
 
 def test_brackets_in_values_are_text_and_not_markup() -> None:
     assert "[red]" in printed(winners([row(limit="[red]", config=TUNED)]))
-
-
-def test_problems_without_a_winner_are_named() -> None:
-    text = printed(without_winner([problem(rows=64), problem(rows=256, fp8=True)]))
-    assert "sparse_decode TP 4 bf16 rows 64" in text
-    assert "sparse_decode TP 4 e4m3fnuz rows 256" in text
