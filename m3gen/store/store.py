@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import Engine, bindparam, func, select, update
+from sqlalchemy import Engine, bindparam, delete, func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.verification import Verification
 from m3gen.space.config import Config
-from m3gen.spec import Problem
+from m3gen.spec import Problem, Status
 from m3gen.store import dialect, faults, identity, rows, winners
 from m3gen.store.check import logical_faults
 from m3gen.store.engine import open_engine
@@ -208,15 +208,21 @@ class Store:
         return identity.signature(problem)
 
     def commit_verification(self, problem: Problem, config: Config, verification: Verification) -> bool:
-        """Keep a verdict of the gate. Identity: the problem's signature, config, source and what ran it."""
+        """Keep a verdict of the gate. Identity: the problem's signature, config, source and what ran it.
+
+        A TIMEOUT speaks of the machine and its deadline, not of the kernel: a later verdict replaces it.
+        """
+        row = VerificationRow
+        columns = {
+            "signature": identity.signature(problem),
+            "config_sha": config.sha,
+            **rows.verification_columns(verification),
+        }
+        same = [getattr(row, name) == columns[name] for name in ("signature", "config_sha", "source_sha", "ran_on")]
         with self._write() as session:
             _insert_problem(session, problem)
             _insert_config(session, config)
-            columns = {
-                "signature": identity.signature(problem),
-                "config_sha": config.sha,
-                **rows.verification_columns(verification),
-            }
+            session.execute(delete(row).where(*same, row.status == Status.TIMEOUT.value))
             return dialect.insert_new(session, VerificationRow.id, columns) is not None
 
     def verification(self, problem: Problem, config: Config, source_sha: str) -> Verification | None:
