@@ -69,7 +69,7 @@ def cases(problem: Problem, flags: Mapping[str, Any], seed: int) -> Iterator[Cas
     """The awkward grid, then the peers' grid (vLLM tests/kernels/attention/test_minimax_m3.py)."""
     page, qlen = problem.page_size, problem.query_len
     # One below, at and one above a page; one token; padding; more pages than a list holds; stale list tails.
-    lengths = [qlen, page - 1, page, page + 1, 0, 2 * page + 44, problem.topk * page + qlen, 3 * page]
+    lengths = [qlen, page - 1, page, page + 1, 0, problem.topk * page + qlen, 2 * page + 44]
     awkward = _Builder(problem, flags, Layout(), seed)
     yield awkward.case("lengths", lengths, hostile_lists=True)
     yield _Builder(problem, flags, Layout(heads_first=False, interleaved=False, padded_rows=False), seed).case(
@@ -80,7 +80,7 @@ def cases(problem: Problem, flags: Mapping[str, Any], seed: int) -> Iterator[Cas
     yield _Builder(problem, flags, far, seed).case("page offset past 2^31", [page + 1])
     if qlen > 1:  # rows before the sequence began
         yield awkward.case("shorter than the query", [max(1, qlen - 2), page + 1])
-    for heads_first, lens in ((True, (130, 257)), (False, (129, 200, 384, 0, 0))):
+    for heads_first, lens in ((True, (130, 257)), (False, (129, 200, 384, 0))):
         layout = Layout(heads_first=heads_first)
         name = f"peers {'HND' if heads_first else 'NHD'} {'-'.join(map(str, lens))}"
         yield _Builder(problem, flags, layout, seed).case(name, list(lens), grid="peers")
@@ -191,7 +191,7 @@ class _Builder:
         empty = [
             row
             for row in range(rows)
-            if not ((lists[:, row] >= 0) & (lists[:, row] * problem.page_size < kv_lens[row])).any()
+            if not ((lists[:, row] >= 0) & (lists[:, row].long() * problem.page_size < kv_lens[row])).any()
         ]
         return Case(
             name=name,
@@ -244,8 +244,8 @@ class _Builder:
     def _lists(self, seq_lens: Sequence[int], hostile: bool) -> torch.Tensor:
         """int32 [kv_heads, rows, topk]: the newest block and a random choice of the others, in random order.
 
-        Hostile: -1 stands between the entries, ids past the context follow them, and the last request's last row
-        selects nothing at all.
+        Hostile: -1 stands between the entries, ids past the context follow them, one whose token offset wraps
+        among them, and the last request's last row selects nothing at all.
         """
         import torch
 
@@ -262,7 +262,7 @@ class _Builder:
                 chosen = [chosen[i] for i in order]
                 if hostile and len(chosen) <= p.topk // 2:
                     chosen = [x for block in chosen for x in (block, -1)]
-                    chosen += [visible + 5] * (len(chosen) < p.topk)
+                    chosen += [visible, 2**31 - 1][: p.topk - len(chosen)]
                 lists[kv_head, row, : len(chosen)] = torch.tensor(chosen, dtype=torch.int32)
         if hostile:
             lists[:, -1] = -1

@@ -79,7 +79,9 @@ class Finals:
         key = (contest.group.signature, config)
         if self._verdicts.get(key) is None:
             source = contest.group.source(config)
-            self._verdicts[key] = self._store.verification(contest.study.problem, config, source)
+            known = self._store.verification(contest.study.problem, config, source)
+            # An earlier session ran out of time on it: that may have been the machine, so it gets another try.
+            self._verdicts[key] = None if known and known.status is Status.TIMEOUT else known
         return self._verdicts[key]
 
     def _submit(self, pool: Pool, waiting: Sequence[_Contest]) -> None:

@@ -29,8 +29,8 @@ class Progress:
 
     `refused`: raw points that rules cut, by code, equal spaces counted once. `evaluated` and `failed` (by
     status, the gate's verdicts included) count what is known of the problems, `stored` how much of it the
-    session found in the store; `predicted` are those that have a value. `compiled` and `cached` count launches
-    whose machine code this session made or found made. `verified`: candidates that passed the gate.
+    session found in the store; `predicted` are those that have a value. `compiled` and `cached` count
+    launches whose machine code this session made or found made. `verified`: candidates that passed the gate.
     `remaining_s` is None outside the search and without a budget in seconds.
     """
 

@@ -55,8 +55,8 @@ def _begin(connection: Connection) -> None:
 def use_write_ahead_log(engine: Engine) -> None:
     """Let readers and the writer of a SQLite file work side by side. Kept in the file; a no-op elsewhere.
 
-    Switching needs the file alone and SQLite does not wait for that, so this does. A file system that cannot
-    (some network mounts) keeps the rollback journal, which is slower and as safe.
+    Switching needs the file alone and fails at once where another process writes, so this waits. A file
+    system that cannot (some network mounts) keeps the rollback journal, which is slower and as safe.
     """
     if engine.dialect.name != "sqlite":
         return

@@ -12,8 +12,9 @@ from m3gen.errors import UserError
 from m3gen.store.location import Location
 
 _DAMAGED = (
-    "{where} is damaged or no SQLite database ({detail}): move it aside (mv {where} {where}.damaged) "
-    "and run again to start a new one; nothing has been deleted"
+    "{where} is damaged or no SQLite database ({detail}): move it aside with its log, if it has one "
+    "(mv {where} {where}.damaged; mv {where}-wal {where}.damaged-wal), and run again to start a new one; "
+    "nothing has been deleted"
 )
 _FULL = (
     "the disk is full, {where} cannot grow: free some space and run again; "

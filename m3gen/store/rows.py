@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -113,6 +113,14 @@ def evaluation_value(columns: Sequence[Any], facts: Sequence[str]) -> Evaluation
         facts=tuple(facts),
         environment=environment,
     )
+
+
+def by_evaluation(launches: Iterable[Sequence[Any]]) -> dict[int, list[str]]:
+    """Evaluation id -> keys of its facts, from (id, key) in launch order."""
+    keys: dict[int, list[str]] = {}
+    for number, key in launches:
+        keys.setdefault(number, []).append(key)
+    return keys
 
 
 def verification_columns(verification: Verification) -> dict[str, Any]:

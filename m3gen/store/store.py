@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import Engine, bindparam, func, select, update
+from sqlalchemy import Engine, bindparam, delete, func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.verification import Verification
 from m3gen.space.config import Config
-from m3gen.spec import Problem
+from m3gen.spec import Problem, Status
 from m3gen.store import dialect, faults, identity, rows, winners
 from m3gen.store.check import logical_faults
 from m3gen.store.engine import open_engine
@@ -190,7 +190,7 @@ class Store:
         if judge is not None:
             query = query.where(row.judge == judge)
         with self._read() as session:
-            facts = _grouped(session.execute(launches))
+            facts = rows.by_evaluation(session.execute(launches))
             return [
                 Record(
                     config=Config(config),
@@ -208,15 +208,21 @@ class Store:
         return identity.signature(problem)
 
     def commit_verification(self, problem: Problem, config: Config, verification: Verification) -> bool:
-        """Keep a verdict of the gate. Identity: the problem's signature, config, source and what ran it."""
+        """Keep a verdict of the gate. Identity: the problem's signature, config, source and what ran it.
+
+        A TIMEOUT speaks of the machine and its deadline, not of the kernel: a later verdict replaces it.
+        """
+        row = VerificationRow
+        columns = {
+            "signature": identity.signature(problem),
+            "config_sha": config.sha,
+            **rows.verification_columns(verification),
+        }
+        same = [getattr(row, name) == columns[name] for name in ("signature", "config_sha", "source_sha", "ran_on")]
         with self._write() as session:
             _insert_problem(session, problem)
             _insert_config(session, config)
-            columns = {
-                "signature": identity.signature(problem),
-                "config_sha": config.sha,
-                **rows.verification_columns(verification),
-            }
+            session.execute(delete(row).where(*same, row.status == Status.TIMEOUT.value))
             return dialect.insert_new(session, VerificationRow.id, columns) is not None
 
     def verification(self, problem: Problem, config: Config, source_sha: str) -> Verification | None:
@@ -241,31 +247,7 @@ class Store:
         Measured before predicted, then the newest judge, then the least time.
         """
         with self._read() as session:
-            first_seen = select(EvaluationRow.judge, func.min(EvaluationRow.id)).group_by(EvaluationRow.judge)
-            judges = winners.judge_ranks(dict(session.execute(first_seen).all()))
-            if not judges:
-                return []
-            found = session.execute(winners.winners_query(judges, arch=arch, op=op)).all()
-            launches = (
-                select(LaunchRow.evaluation_id, LaunchRow.facts_key)
-                .where(LaunchRow.evaluation_id.in_([row[0] for row in found]))
-                .order_by(LaunchRow.evaluation_id, LaunchRow.position)
-            )
-            facts = _grouped(session.execute(launches))
-            return sorted(
-                (
-                    Winner(
-                        problem=Problem.from_dict(problem),
-                        config=Config(config),
-                        evaluation=rows.evaluation_value(columns, facts.get(number, ())),
-                        verification=rows.verification_value(verification),
-                        compiler=compiler,
-                        created_at=created_at,
-                    )
-                    for number, problem, config, verification, compiler, created_at, *columns in found
-                ),
-                key=lambda winner: winner.problem,
-            )
+            return winners.winners(session, arch=arch, op=op)
 
     def check(self) -> list[str]:
         """Faults of the file and of what is in it, one a line; empty if it is sound."""
@@ -301,11 +283,3 @@ def _compiler(session: Session, evaluation: Evaluation) -> str:
     if missing := sorted(keys - stored.keys()):
         raise ValueError(f"the facts {missing[0]} of an evaluation are not in the store: commit them first")
     return stored[evaluation.facts[0]] if keys else str(evaluation.environment.get("compiler", ""))
-
-
-def _grouped(launches: Iterator[tuple[int, str]]) -> dict[int, list[str]]:
-    """Evaluation -> its keys, in the order given."""
-    keys: dict[int, list[str]] = {}
-    for number, key in launches:
-        keys.setdefault(number, []).append(key)
-    return keys

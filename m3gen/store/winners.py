@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import CTE, ColumnElement, Select, and_, case, func, or_, select
+from sqlalchemy.orm import Session
 
 from m3gen.evaluate.evaluation import Stage
-from m3gen.spec import Status
-from m3gen.store.models import ConfigRow, EvaluationRow, ProblemRow, VerificationRow
-from m3gen.store.rows import EVALUATION
+from m3gen.space.config import Config
+from m3gen.spec import Problem, Status
+from m3gen.store.models import ConfigRow, EvaluationRow, LaunchRow, ProblemRow, VerificationRow
+from m3gen.store.records import Winner
+from m3gen.store.rows import EVALUATION, by_evaluation, evaluation_value, verification_value
 
 STRONGEST_FIRST = ("gpu", "machine-code", "interpreter")
 """What may have run the kernel of a verification: its own GPU says more than an emulator, and that more than
@@ -34,7 +37,34 @@ def judge_ranks(first_seen: Mapping[str, int]) -> dict[str, int]:
     return {judge: rank for rank, judge in enumerate(sorted(first_seen, key=age, reverse=True))}
 
 
-def winners_query(judges: Mapping[str, int], *, arch: str | None, op: str | None) -> Select[Any]:
+def winners(session: Session, *, arch: str | None, op: str | None) -> list[Winner]:
+    """The winners of all problems, or of one architecture or op, in the order of the problems."""
+    seen = select(EvaluationRow.judge, func.min(EvaluationRow.id)).group_by(EvaluationRow.judge)
+    judges = judge_ranks(dict(session.execute(seen).all()))
+    if not judges:
+        return []
+    found = session.execute(_query(judges, arch=arch, op=op)).all()
+    launches = (
+        select(LaunchRow.evaluation_id, LaunchRow.facts_key)
+        .where(LaunchRow.evaluation_id.in_([row[0] for row in found]))
+        .order_by(LaunchRow.evaluation_id, LaunchRow.position)
+    )
+    facts = by_evaluation(session.execute(launches))
+    won = [
+        Winner(
+            problem=Problem.from_dict(problem),
+            config=Config(config),
+            evaluation=evaluation_value(columns, facts.get(number, ())),
+            verification=verification_value(verification),
+            compiler=compiler,
+            created_at=created_at,
+        )
+        for number, problem, config, verification, compiler, created_at, *columns in found
+    ]
+    return sorted(won, key=lambda winner: winner.problem)
+
+
+def _query(judges: Mapping[str, int], *, arch: str | None, op: str | None) -> Select[Any]:
     """Rows of (evaluation id, problem, config, verification, compiler, time, *EVALUATION), one a problem.
 
     Of the OK evaluations whose verdict is OK: measured before predicted, then the newest judge, then the

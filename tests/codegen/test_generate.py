@@ -98,10 +98,10 @@ def test_the_index_is_plain_data_of_what_is_there(tmp_path: Path) -> None:
     assert spec.loader is not None
     package = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(package)
-    assert package.MODULES == {
+    assert {
         "merge": {"0123abcd": "merge_0123abcd"},
         "sparse_decode": {path.stem[-8:]: path.stem for path in paths},
-    }
+    } == package.MODULES
     assert [type(node) for node in ast.parse(index.read_text()).body] == [ast.Expr, ast.Assign]
 
 

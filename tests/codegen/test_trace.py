@@ -50,9 +50,6 @@ def test_what_the_launcher_raises_passes_through() -> None:
 
 
 def test_an_argument_that_is_no_kernel_argument_is_refused() -> None:
-    text = (
-        "import triton\n\n@triton.jit\ndef kernel(x):\n    pass\n\n"
-        "def x():\n    kernel[(1,)](object())\n"
-    )
+    text = "import triton\n\n@triton.jit\ndef kernel(x):\n    pass\n\ndef x():\n    kernel[(1,)](object())\n"
     with pytest.raises(TypeError, match="object"):
         trace(KernelSource("x", "x", text, {}), {})

@@ -117,8 +117,12 @@ def test_each_unit_limits_when_it_is_what_is_busy(term: str, facts: KernelFacts)
 
 
 def test_one_program_is_bound_by_latency_and_pipelining_shortens_it() -> None:
-    alone = predict([launch(1)], [FACTS], [replace(WORK, load_waits=2, streamed_bytes=1, read_bytes=1)], MI300X)
-    piped = predict([launch(1)], [FACTS], [replace(WORK, loads_ahead=1, streamed_bytes=1, read_bytes=1)], MI300X)
+    alone = predict(
+        [launch(1)], [FACTS], [replace(WORK, load_waits=2, streamed_bytes=1, read_bytes=1)], MI300X
+    )
+    piped = predict(
+        [launch(1)], [FACTS], [replace(WORK, loads_ahead=1, streamed_bytes=1, read_bytes=1)], MI300X
+    )
     assert alone.limit == "latency"
     assert piped.value_us < alone.value_us
 
@@ -144,7 +148,9 @@ def test_work_of_another_kernel_is_refused() -> None:
 @given(st.sampled_from(sorted(DEVICES)), st.integers(1, 4096), st.floats(1e3, 1e10))
 def test_never_under_the_physical_floor(name: str, programs: int, streamed: float) -> None:
     gpu = DEVICES[name]
-    evaluation = predict([launch(programs)], [FACTS], [replace(WORK, streamed_bytes=streamed, read_bytes=streamed)], gpu)
+    evaluation = predict(
+        [launch(programs)], [FACTS], [replace(WORK, streamed_bytes=streamed, read_bytes=streamed)], gpu
+    )
     floor = streamed / gpu.memory_bytes_per_s * 1e6
     assert evaluation.status is Status.OK
     assert floor <= evaluation.low_us < evaluation.value_us < evaluation.high_us

@@ -25,7 +25,9 @@ def test_the_fields_default_is_in_the_space_of_every_problem(arch: str) -> None:
                 assert default["num_warps"] == 4
 
 
-@pytest.mark.parametrize(("rows", "kv_heads", "splits"), [(1, 1, 16), (16, 1, 16), (64, 1, 4), (256, 1, 1), (64, 4, 1)])
+@pytest.mark.parametrize(
+    ("rows", "kv_heads", "splits"), [(1, 1, 16), (16, 1, 16), (64, 1, 4), (256, 1, 1), (64, 4, 1)]
+)
 def test_the_default_aims_at_256_programs(rows: int, kv_heads: int, splits: int) -> None:
     problem, device = problems.sparse_decode(rows=rows, kv_heads=kv_heads)
     assert OP.default(problem, device)["splits"] == splits
@@ -59,8 +61,12 @@ def cases(seed: int = 0, **fields: object):
     return problem, list(OP.cases(problem, OP.default(problem, device), seed))
 
 
-@pytest.mark.parametrize("fields", [{}, {"fp8": True}, {"query_len": 4, "rows": 4}, {"group_size": 6, "kv_heads": 2}])
-def test_the_reference_is_finite_on_every_case_and_zero_exactly_where_nothing_is_selected(fields: dict) -> None:
+@pytest.mark.parametrize(
+    "fields", [{}, {"fp8": True}, {"query_len": 4, "rows": 4}, {"group_size": 6, "kv_heads": 2}]
+)
+def test_the_reference_is_finite_on_every_case_and_zero_exactly_where_nothing_is_selected(
+    fields: dict,
+) -> None:
     _, found = cases(**fields)
     assert {case.tolerances for case in found} == {"awkward", "peers"}
     for case in found:
@@ -111,14 +117,18 @@ def test_with_every_block_selected_the_reference_is_dense_causal_attention(kv_he
         "seq_lens": torch.tensor([length], dtype=torch.int32),
         "softmax_scale": 128**-0.5,
     }
-    gathered = [x[table[0].long()].transpose(0, 1).reshape(1, kv_heads, -1, 128)[:, :, :length] for x in (k, v)]
+    gathered = [
+        x[table[0].long()].transpose(0, 1).reshape(1, kv_heads, -1, 128)[:, :, :length] for x in (k, v)
+    ]
     visible = torch.arange(length)[None, :] < torch.arange(length - 3, length + 1)[:, None]
     expected = torch.nn.functional.scaled_dot_product_attention(
         q.transpose(0, 1)[None].double(),
         *(x.double().repeat_interleave(4, dim=1) for x in gathered),
         attn_mask=visible,
     )
-    assert torch.allclose(decode_inputs.reference(problem, arguments), expected[0].transpose(0, 1), atol=1e-12)
+    assert torch.allclose(
+        decode_inputs.reference(problem, arguments), expected[0].transpose(0, 1), atol=1e-12
+    )
 
 
 def test_unknown_dtype_variants_have_no_tolerance_by_accident() -> None:
@@ -127,4 +137,6 @@ def test_unknown_dtype_variants_have_no_tolerance_by_accident() -> None:
     assert OP.tolerance(fp8, "awkward").row_rms == 3e-2
     peers = OP.tolerance(bf16, "peers")
     assert (peers.mean_abs, peers.max_abs) == (2.5e-4, 1.7e-2)
-    assert math.isclose(OP.tolerance(problems.sparse_decode(q_dtype="fp32", kv_dtype="fp32")[0], "awkward").row_rms, 2e-6)
+    assert math.isclose(
+        OP.tolerance(problems.sparse_decode(q_dtype="fp32", kv_dtype="fp32")[0], "awkward").row_rms, 2e-6
+    )

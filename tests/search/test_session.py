@@ -305,6 +305,14 @@ def test_a_gate_that_dies_or_hangs_is_a_failed_candidate(bench: Bench, fault: Ex
     assert result.progress.failed == {status: 1}
 
 
+def test_a_gate_that_ran_out_of_time_is_tried_again_by_the_next_session(bench: Bench):
+    best = bench.op.best(problem())
+    bench.gate_faults[best] = Hangs()
+    assert bench.session(budget="1000").run().rows[0].config != best
+    del bench.gate_faults[best]
+    assert bench.session(budget="1000").run().rows[0].config == best
+
+
 def test_no_more_than_the_limit_is_tried(bench: Bench):
     bench.wrong = set(whole_space(bench))
     result = bench.session(budget="1000", verify_limit=3).run()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 import subprocess
+import threading
+from pathlib import Path
 
 from m3gen.store import Store
 from tests.store import samples
@@ -57,3 +60,15 @@ def test_killed_process_has_lost_nothing(url: str) -> None:
         (session,) = store._engine.connect().exec_driver_sql("SELECT state, seconds FROM sessions")
     assert session.state == "running"
     assert session.seconds > 0
+
+
+def test_fresh_file_that_another_is_just_writing_to(url: str, tmp_path: Path) -> None:
+    """SQLite does not wait here by itself: switching to the write-ahead log fails at once."""
+    other = sqlite3.connect(tmp_path / "store.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.3, other.execute, ["ROLLBACK"])
+    release.start()
+    with Store.open(url) as store:
+        assert store.check() == []
+    release.join()
+    other.close()

@@ -248,6 +248,12 @@ def test_verification_again_changes_nothing(store: Store) -> None:
     assert store.verification(problem(), config(), "source-1") == verified()
 
 
+def test_a_verification_that_timed_out_gives_way_to_a_verdict(store: Store) -> None:
+    assert store.commit_verification(problem(), config(), verified(Status.TIMEOUT))
+    assert store.commit_verification(problem(), config(), verified())
+    assert store.verification(problem(), config(), "source-1") == verified()
+
+
 def test_strongest_witness_is_heard(store: Store) -> None:
     wrong = verified(Status.CORRECTNESS, on="gpu")
     store.commit_verification(problem(), config(), wrong)

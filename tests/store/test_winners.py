@@ -55,8 +55,8 @@ def test_fastest_verified_candidate_wins(bench: Bench) -> None:
 
 
 def test_measured_before_predicted(bench: Bench) -> None:
-    bench.evaluate(1, predicted(5.0))
     bench.evaluate(2, measured(9.0))
+    bench.evaluate(1, predicted(5.0, judge="predict-amd-2"))
     bench.verify(1)
     bench.verify(2)
     assert bench.winning() == [config(2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from m3gen.tables.table import Point, PointStatus, config_id
 from m3gen.tables.text import dumps
 from tests.tables.winners import config, finding, fp8, problem, stale
 
-MEASURED = {"stage": Stage.MEASURED, "judge": "measure-1"}
+MEASURED: dict[str, Any] = {"stage": Stage.MEASURED, "judge": "measure-1"}
 
 
 def only(points: tuple[Point, ...]) -> Point:

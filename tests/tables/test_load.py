@@ -83,7 +83,8 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "fallback by load": (lambda t: [f["key"].update(rows=1) for f in t["fallback"]], r"fallback\.0\.key"),
     "uneven fallbacks": (lambda t: t["fallback"][1]["key"].update(kv_heads=1), r"fallback\.1\.key"),
-    "huge integer": (put("points", 1, "registers", value=10**30), r"points\.1\.registers"),
+    "huge integer": (put("points", 1, "registers", value=10**400), r"points\.1\.registers"),
+    "huge time": (put("points", 1, "us", value=10**400), r"points\.1\.us"),
     "date as code": (put("provenance", "date", value="2026-01-01\n"), r"provenance\.date"),
     "too many configs": (
         lambda t: t["configs"].update({f"{i:012x}": {} for i in range(5000)}),

@@ -10,6 +10,7 @@ import pytest
 from m3gen.tables.schema import Mismatch, compile_schema
 from m3gen.tables.table import Point, Provenance
 
+INF, NAN = float("inf"), float("nan")
 SCHEMA = json.loads(files("m3gen.tables").joinpath("schema.json").read_text())
 
 
@@ -19,9 +20,9 @@ SCHEMA = json.loads(files("m3gen.tables").joinpath("schema.json").read_text())
         ({"type": "integer"}, [0, -1], [True, 1.0, "1", None]),
         ({"type": "number"}, [0, 1.5], [True, "1"]),
         (
-            {"type": ["number", "null"], "exclusiveMinimum": 0},
+            {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 9},
             [None, 0.1],
-            [0, -1, float("inf"), float("nan")],
+            [0, -1, 10**400, INF, NAN],
         ),
         ({"type": "boolean"}, [True], [1, "true"]),
         ({"enum": [1]}, [1], [True, 1.0, 2]),
@@ -41,7 +42,12 @@ SCHEMA = json.loads(files("m3gen.tables").joinpath("schema.json").read_text())
         ({"type": "object", "properties": {"a": {}}, "additionalProperties": False}, [{"a": 1}], [{"b": 1}]),
         ({"type": "object", "additionalProperties": {"type": "integer"}}, [{"b": 1}], [{"b": "1"}]),
         ({"type": "object", "propertyNames": {"pattern": "^[a-z]$"}}, [{"a": 1}], [{"ab": 1}]),
-        ({"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/small"}]}, [True, 1], [7, "a"]),
+        (
+            {"type": ["boolean", "integer", "string"], "maximum": 3, "pattern": "^[a-z]$"},
+            [True, 1, "a"],
+            [7, "A", None, 1.0],
+        ),
+        ({"items": {"$ref": "#/$defs/small"}}, [[1, 3]], [[4]]),
         ({"required": ["a"], "type": "object"}, [{"a": 1}], [3, [], None]),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -43,7 +44,11 @@ def test_one_and_true_are_two_configs() -> None:
 def test_problems_whose_text_differs_have_kernels_of_their_own(name: str) -> None:
     op, here = ops.get("sparse_decode"), problem()
     table = merged(None, [finding(here)])
-    values = {"q_dtype": tuple(DTYPES), "kv_dtype": tuple(DTYPES), "kv_scale": KV_SCALES}.get(name, (2, 64))
+    values: tuple[Any, ...] = {
+        "q_dtype": tuple(DTYPES),
+        "kv_dtype": tuple(DTYPES),
+        "kv_scale": KV_SCALES,
+    }.get(name, (2, 64))
     for value in values:
         other = replace(here, **{name: value})
         text_differs = dict(op.variant(other)) != dict(op.variant(here))

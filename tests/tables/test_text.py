@@ -6,7 +6,7 @@ import json
 from m3gen.tables.export import merged
 from m3gen.tables.load import parse
 from m3gen.tables.text import dumps, sha
-from tests.tables.winners import fp8, finding, problem
+from tests.tables.winners import finding, fp8, problem
 
 TABLE = merged(
     None, [finding(problem(rows=rows), us) for rows, us in ((1, 3.5), (16, 7.25))] + [finding(fp8())]
