@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from m3gen import ops, targets
 from m3gen.cli.options import integers, split
 from m3gen.errors import UserError
-from m3gen.ops import Op
+from m3gen.ops import Cache, Op
 from m3gen.spec import MINIMAX_M3, Problem, Shard
 from m3gen.targets import Device
 
@@ -57,20 +57,10 @@ def build(
     found: dict[Problem, None] = {}
     for one in find_ops(op):
         for shard in shards:
-            for kv_dtype, scale in caches:
-                problem = Problem(
-                    op=one.name,
-                    arch=device.arch,
-                    compute_units=device.compute_units,
-                    kv_dtype=kv_dtype,
-                    kv_scale=scale,
-                    group_size=shard.group_size,
-                    kv_heads=shard.kv_heads,
-                    head_dim=MINIMAX_M3.head_dim,
-                    page_size=MINIMAX_M3.page_size,
-                    topk=MINIMAX_M3.topk,
-                    query_len=query_len,
-                )
+            for cache in caches:
+                problem = one.problem(device, shard, cache, query_len)
+                if problem is None:
+                    continue
                 for load in loads:
                     found[one.canonical(_with_load(problem, load, context))] = None
     return tuple(found)
@@ -99,15 +89,15 @@ def dtypes(device: Device, names: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(known[name] for name in asked))
 
 
-def _caches(device: Device, names: Sequence[str], scale: str) -> list[tuple[str, str]]:
-    """(dtype, scale mode) of each cache. Scales belong to fp8 caches."""
+def _caches(device: Device, names: Sequence[str], scale: str) -> list[Cache]:
+    """Scales belong to fp8 caches."""
     dialect = device.architecture.fp8
     if scale not in KV_SCALES:
         raise UserError(f"--kv-scale {scale!r}: expected one of {', '.join(KV_SCALES)}")
     if scale != "auto" and dialect not in names:
         raise UserError(f"--kv-scale {scale} concerns fp8 caches, and --kv names none: add fp8 or drop it")
     fp8_scale = "scalar" if scale == "auto" else scale
-    return [(name, fp8_scale if name == dialect else "none") for name in names]
+    return [Cache(name, fp8_scale if name == dialect else "none") for name in names]
 
 
 def _loads(rows: Sequence[str] | None, query_len: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from m3gen.space import Config, Space
-from m3gen.spec import Problem
+from m3gen.spec import MINIMAX_M3, Problem, Shard
 from m3gen.targets import Device
 
 if TYPE_CHECKING:
@@ -68,6 +68,14 @@ class Tolerance:
     source: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """What a KV or index cache holds: dtype by variant, and how its scales are kept (`spec.KV_SCALES`)."""
+
+    dtype: str
+    scale: str = "none"
+
+
 class Op(Protocol):
     """One op. Everything that is known of it, in one file beside its template.
 
@@ -77,6 +85,10 @@ class Op(Protocol):
     name: str
     title: str  # one line, opens the docstring of its modules
     template: str  # file under templates/, e.g. "sparse_decode.py.jinja"
+
+    def problem(self, device: Device, shard: Shard, cache: Cache, query_len: int) -> Problem | None:
+        """The op on MiniMax-M3's shapes, at the smallest load; None when it has no variant for this cache."""
+        ...
 
     def space(self, problem: Problem, device: Device) -> Space:
         """The tunables of the op on this problem, with their constraints."""
@@ -119,3 +131,20 @@ class Op(Protocol):
     def tolerance(self, problem: Problem, grid: str) -> Tolerance:
         """Bounds for one grid of cases."""
         ...
+
+
+def decode_problem(op: str, device: Device, shard: Shard, cache: Cache, query_len: int) -> Problem:
+    """Decode attention of one rank in bf16: what `Op.problem` of an attention op answers."""
+    return Problem(
+        op=op,
+        arch=device.arch,
+        compute_units=device.compute_units,
+        kv_dtype=cache.dtype,
+        kv_scale=cache.scale,
+        group_size=shard.group_size,
+        kv_heads=shard.kv_heads,
+        head_dim=MINIMAX_M3.head_dim,
+        page_size=MINIMAX_M3.page_size,
+        topk=MINIMAX_M3.topk,
+        query_len=query_len,
+    )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from m3gen.ops import decode_inputs, launch_space
-from m3gen.ops.base import Case, Tolerance, Work
+from m3gen.ops.base import Cache, Case, Tolerance, Work, decode_problem
 from m3gen.space import Choice, Config, Constraint, Flag, Parameter, PowerOfTwo, Space
-from m3gen.spec import CONTEXT_BUCKETS, Problem, bucket, dtype
+from m3gen.spec import CONTEXT_BUCKETS, Problem, Shard, bucket, dtype
 from m3gen.targets import Device
 
 if TYPE_CHECKING:
@@ -123,6 +123,9 @@ class SparseDecode:
         known = {parameter.name for parameter in space.parameters}
         return space.canonical({name: value for name, value in values.items() if name in known})
 
+    def problem(self, device: Device, shard: Shard, cache: Cache, query_len: int) -> Problem | None:
+        return decode_problem(self.name, device, shard, cache, query_len)
+
     def canonical(self, problem: Problem) -> Problem:
         """Past topk pages of context the work no longer grows."""
         enough = bucket(problem.topk * problem.page_size, CONTEXT_BUCKETS)
@@ -131,8 +134,10 @@ class SparseDecode:
     def variant(self, problem: Problem) -> Mapping[str, str | int | bool]:
         return {
             "Q_DTYPE": problem.q_dtype,
+            "Q_TORCH": dtype(problem.q_dtype).torch_name,
             "Q_FP32": problem.q_dtype == "fp32",
             "KV_DTYPE": problem.kv_dtype,
+            "KV_TORCH": dtype(problem.kv_dtype).torch_name,
             "KV_FP8": dtype(problem.kv_dtype).is_fp8,
             "KV_SCALE": problem.kv_scale,
             "HEAD_DIM": problem.head_dim,
