@@ -49,9 +49,7 @@ def _warps() -> Constraint:
 def unconstrained() -> Space:
     """Ten to the sixth points, all valid, under one rule that reads the half of them."""
     parameters = [Ordinal(f"p{i}", tuple(range(10)), 0) for i in range(6)]
-    return Space(
-        parameters, [Constraint("sum", ("p3", "p4", "p5"), lambda v: sum(map(int, v.values())) >= 0, "")]
-    )
+    return Space(parameters, [Constraint("sum", ("p3", "p4", "p5"), lambda v: sum(map(int, v.values())) >= 0, "")])
 
 
 def main() -> None:

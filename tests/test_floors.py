@@ -127,9 +127,7 @@ def test_no_import_goes_up(module: str) -> None:
 @pytest.mark.parametrize("module", [name for name in MODULES if floor(name) is None])
 def test_the_runtime_imports_no_more_than_it_may(module: str) -> None:
     found = imports(MODULES[module])
-    allowed = {
-        name for name in found if any(name == may or name.startswith(f"{may}.") for may in RUNTIME_MAY)
-    }
+    allowed = {name for name in found if any(name == may or name.startswith(f"{may}.") for may in RUNTIME_MAY)}
     outside = {name.split(".")[0] for name in found - allowed} - RUNTIME_OUTSIDE
     assert outside - set(sys.stdlib_module_names) == set()
 
@@ -146,9 +144,7 @@ def test_a_floor_is_noticed(tmp_path: Path) -> None:
 
 
 def run(code: str, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300
-    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -86,9 +86,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("environment")
     run(sys.executable, "-m", "venv", "--without-pip", home, cwd=home)
     python = home / "bin" / "python"
-    run(
-        sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel, cwd=home
-    )
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel, cwd=home)
     [site] = home.glob("lib/python3*/site-packages")
     # Paths named in a .pth file come after the environment's own, and .pth files in them do not count: an
     # editable m3gen of this environment stays out of sight.

@@ -16,9 +16,7 @@ Arch = Annotated[str, typer.Option("--arch", metavar="ARCH", help="Architecture,
 AnyArch = Annotated[
     str | None, typer.Option("--arch", metavar="ARCH", help="Only this architecture.", show_default=False)
 ]
-Ops = Annotated[
-    list[str] | None, typer.Option("--op", metavar="OP", help=f"Operations; all by default. {_LIST}")
-]
+Ops = Annotated[list[str] | None, typer.Option("--op", metavar="OP", help=f"Operations; all by default. {_LIST}")]
 Ranks = Annotated[
     list[str] | None,
     typer.Option("--tp", metavar="N", help=f"Tensor-parallel ranks, 4 by default. {_LIST}"),
@@ -47,9 +45,7 @@ StoreUrl = Annotated[
         help="Database, such as sqlite:///tuning.db. Default: $M3GEN_STORE, else a file of the user's own.",
     ),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="One JSON object on standard output, and nothing else there.")
-]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, and nothing else there.")]
 
 
 Jobs = Annotated[

@@ -70,9 +70,7 @@ def _shard(ranks: int) -> Shard:
     try:
         return MINIMAX_M3.shard(ranks)
     except ValueError as error:
-        raise UserError(
-            f"--tp {ranks}: {error}; {MINIMAX_M3.name} runs on 1, 2, 4, 8, 16, ... ranks"
-        ) from None
+        raise UserError(f"--tp {ranks}: {error}; {MINIMAX_M3.name} runs on 1, 2, 4, 8, 16, ... ranks") from None
 
 
 def dtypes(device: Device, names: Sequence[str] | None) -> tuple[str, ...]:

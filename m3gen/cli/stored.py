@@ -126,17 +126,13 @@ def failures(store: Store, *, arch: str | None, op: str | None) -> list[FailureL
         evaluated = session.execute(stages).all()
         judged = session.execute(verdicts).all()
     lines = [
-        FailureLine(
-            op=of, arch=on, stage=stage, status=Status(status), code=code, count=count, example=example
-        )
+        FailureLine(op=of, arch=on, stage=stage, status=Status(status), code=code, count=count, example=example)
         for of, on, stage, status, code, count, example in (
             *evaluated,
             *((of, on, "gate", status, "", count, example) for of, on, status, count, example in judged),
         )
     ]
-    return sorted(
-        lines, key=lambda line: (-line.count, line.arch, line.op, line.stage, line.status, line.code)
-    )
+    return sorted(lines, key=lambda line: (-line.count, line.arch, line.op, line.stage, line.status, line.code))
 
 
 def _of(arch: str | None, op: str | None) -> list[ColumnElement[bool]]:

@@ -203,12 +203,7 @@ def _export(plan: _Plan, result: SessionResult, store: Store) -> Exported | None
     """None when nothing was written: not wanted, no winners, or interrupted before the last verdict."""
     from m3gen.cli import work
 
-    if (
-        plan.tables_dir is None
-        or plan.modules_dir is None
-        or not result.rows
-        or result.ended == "interrupted"
-    ):
+    if plan.tables_dir is None or plan.modules_dir is None or not result.rows or result.ended == "interrupted":
         return None
     return work.export(store, result.rows, plan.tables_dir, plan.modules_dir)
 

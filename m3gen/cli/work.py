@@ -101,9 +101,7 @@ def verify(candidates: Sequence[Candidate], jobs: int) -> Iterator[tuple[Candida
 
     handler, environment = "m3gen.evaluate.gate:verify_request", {"TRITON_INTERPRET": "1"}
     with WorkerPool(handler, jobs=jobs, deadline_s=VERIFY_DEADLINE_S, env=environment) as pool:
-        waiting = {
-            pool.submit(GateRequest(one.problem.op, one.problem, one.config)): one for one in candidates
-        }
+        waiting = {pool.submit(GateRequest(one.problem.op, one.problem, one.config)): one for one in candidates}
         while waiting:
             for done in pool.poll(1.0):
                 died = Verification(

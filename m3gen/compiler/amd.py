@@ -64,9 +64,7 @@ _ENCODING = re.compile(r"_e(32|64)$")
 _FAR_TARGET = re.compile(r"\((\.\w+)-\.Lpost_getpc\d+\)")
 
 
-def facts(
-    build: Build, kernel: str, architecture: Architecture, *, seconds: float, compiler: str
-) -> KernelFacts:
+def facts(build: Build, kernel: str, architecture: Architecture, *, seconds: float, compiler: str) -> KernelFacts:
     """What `build.text` says. Shared memory is `build`'s: Triton's LDS is dynamic and the text says 0."""
     program = parse(build.text, architecture.name)
     body = program.instructions

@@ -76,9 +76,7 @@ def _leaders(instructions: Sequence[Flow], labels: Mapping[str, int]) -> list[in
     return sorted(leaders)
 
 
-def _successors(
-    instructions: Sequence[Flow], labels: Mapping[str, int], starts: Sequence[int]
-) -> list[list[int]]:
+def _successors(instructions: Sequence[Flow], labels: Mapping[str, int], starts: Sequence[int]) -> list[list[int]]:
     block_at = {start: block for block, start in enumerate(starts)}
     successors = []
     for block in range(len(starts)):

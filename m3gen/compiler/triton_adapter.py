@@ -172,9 +172,7 @@ def build(specialised: Specialised) -> Build:
         seconds.update({stage: value / 1e6 for stage, value in microseconds.items()})
 
     with tempfile.TemporaryDirectory(prefix="m3gen-triton-") as directory, _hermetic(directory, listener):
-        compiled = triton.compile(
-            specialised.source, target=specialised.target, options=dict(specialised.options)
-        )
+        compiled = triton.compile(specialised.source, target=specialised.target, options=dict(specialised.options))
     text, binary = {"hip": ("amdgcn", "hsaco"), "cuda": ("ptx", "cubin")}[specialised.target.backend]
     return Build(
         text=compiled.asm[text],
@@ -258,9 +256,7 @@ def _references(function: Any) -> tuple[list[Any], list[str]]:
             callees.append(func)
 
     nonlocals = inspect.getclosurevars(function.fn).nonlocals
-    finder = Finder(
-        name=function.__name__, globals=function.__globals__, nonlocals=nonlocals, src=function.src
-    )
+    finder = Finder(name=function.__name__, globals=function.__globals__, nonlocals=nonlocals, src=function.src)
     finder.visit(function.parse())
     values = sorted(f"{name}={value!r}" for (name, _), (value, _) in finder.used_global_vals.items())
     return callees, values

@@ -80,9 +80,7 @@ def _compare(
     name: str, output: torch.Tensor, expected: torch.Tensor, zero_rows: tuple[int, ...], tolerance: Tolerance
 ) -> Comparison:
     if output.shape != expected.shape:
-        raise ValueError(
-            f"reference of {name!r} is {tuple(expected.shape)}, the output {tuple(output.shape)}"
-        )
+        raise ValueError(f"reference of {name!r} is {tuple(expected.shape)}, the output {tuple(output.shape)}")
     if not output.numel():
         return Comparison(0.0, 0.0, 0.0)
     is_float = output.dtype.is_floating_point
@@ -96,9 +94,7 @@ def _compare(
     worst = int(row_rms.argmax())
     measured = Comparison(float(row_rms[worst]), float(error.abs().mean()), float(error.abs().max()))
     reason = _over(measured, worst, tolerance) if is_float else _unequal(error)
-    return Comparison(
-        measured.row_rms, measured.mean_abs, measured.max_abs, f"{name}: {reason}" if reason else ""
-    )
+    return Comparison(measured.row_rms, measured.mean_abs, measured.max_abs, f"{name}: {reason}" if reason else "")
 
 
 def _wrong_kind(actual: torch.Tensor, wanted: torch.Tensor) -> str:

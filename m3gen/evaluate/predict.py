@@ -72,9 +72,7 @@ class _Round:
 class _Launch:
     """The terms of one launch."""
 
-    def __init__(
-        self, launch: Launch, facts: KernelFacts, work: Work, device: Device, timing: Timing
-    ) -> None:
+    def __init__(self, launch: Launch, facts: KernelFacts, work: Work, device: Device, timing: Timing) -> None:
         self._facts, self._work, self._device, self._timing = facts, work, device, timing
         resident = max(1, facts.workgroups_per_cu)
         units = device.compute_units
@@ -197,7 +195,9 @@ class _Body:
     def _of_mix(cls, mix: object, matrix_cycles: float, shared_bytes: float) -> _Body:
         count = Counter(mix)  # type: ignore[call-overload]
         return cls(
-            vector=sum(count[unit] for unit in ("vector", "convert", "permute", "load", "store", "spill", "atomic")),
+            vector=sum(
+                count[unit] for unit in ("vector", "convert", "permute", "load", "store", "spill", "atomic")
+            ),
             transcendental=count["transcendental"],
             scalar=count["scalar"] + count["branch"],
             shared=count["shared_read"] + count["shared_write"],
@@ -215,4 +215,6 @@ class _Body:
 def _main_loop(facts: KernelFacts) -> LoopFacts | None:
     """The loop that streams the cache: of those with global loads, the one with most bytes, then most work."""
     streaming = [loop for loop in facts.loops if loop.load_bytes_per_lane]
-    return max(streaming, key=lambda loop: (loop.load_bytes_per_lane, -loop.depth, loop.instructions), default=None)
+    return max(
+        streaming, key=lambda loop: (loop.load_bytes_per_lane, -loop.depth, loop.instructions), default=None
+    )

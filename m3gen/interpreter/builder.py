@@ -134,9 +134,7 @@ class CorrectedBuilder(InterpreterBuilder):  # type: ignore[misc]
         for lane in np.ndindex(val.data.shape):  # one by one, as lanes may share an address
             if mask.data[lane]:
                 address, here = ptr.data[lane].reshape(1), np.ones(1, dtype=np.bool_)
-                old = TensorHandle(
-                    native.load(address, here, before[lane].reshape(1), before.dtype), val.dtype
-                )
+                old = TensorHandle(native.load(address, here, before[lane].reshape(1), before.dtype), val.dtype)
                 new = self.create_fadd(old, TensorHandle(val.data[lane].reshape(1), val.dtype))
                 native.store(address, new.data, here)
                 before[lane] = old.data.item()

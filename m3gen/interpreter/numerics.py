@@ -95,9 +95,7 @@ def decode(codes: Codes, dtype: str) -> Floats:
     return np.asarray(FLOAT8[dtype].decode(codes))
 
 
-def encode(
-    values: NDArray[Any], dtype: str, *, toward_zero: bool = False, keep_infinity: bool = False
-) -> Codes:
+def encode(values: NDArray[Any], dtype: str, *, toward_zero: bool = False, keep_infinity: bool = False) -> Codes:
     """The codes of `values` in a dtype of `ENCODED`, rounded to nearest even unless `toward_zero`; any shape.
 
     Values of another type go through float32 first, as they do in torch. `keep_infinity` is for results of

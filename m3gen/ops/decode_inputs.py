@@ -121,10 +121,10 @@ def _tokens(
     """The first `live` tokens of one page, dequantised, in float64."""
     tokens: torch.Tensor = arguments[f"{side}_cache"][page, kv_head, :live].double()
     if problem.kv_scale == "scalar":
-        return tokens * arguments[f"{side}_scale"].double()
-    if problem.kv_scale == "per_token_head":
+        tokens = tokens * arguments[f"{side}_scale"].double()
+    elif problem.kv_scale == "per_token_head":
         first = page * problem.page_size
-        return tokens * arguments[f"{side}_scale"][kv_head, first : first + live, None].double()
+        tokens = tokens * arguments[f"{side}_scale"][kv_head, first : first + live, None].double()
     return tokens
 
 

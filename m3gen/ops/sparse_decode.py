@@ -41,10 +41,17 @@ class SparseDecode:
             return bool(c["splits"] > 1 or c.get("page_splits", 1) > 1)
 
         structure: list[Parameter] = [
-            PowerOfTwo("tile_n", 16, problem.page_size, default=problem.page_size, doc="tokens per loop iteration"),
+            PowerOfTwo(
+                "tile_n", 16, problem.page_size, default=problem.page_size, doc="tokens per loop iteration"
+            ),
             PowerOfTwo("splits", 1, most_splits, default=1, doc="parts of the top-k list, one program each"),
             PowerOfTwo(
-                "page_splits", 1, 4, default=1, active=lambda c: c["splits"] == most_splits, doc="parts of one page"
+                "page_splits",
+                1,
+                4,
+                default=1,
+                active=lambda c: c["splits"] == most_splits,
+                doc="parts of one page",
             ),
             Choice("heads_in", ("m", "n"), default="m", doc="which side of the matrix unit the heads take"),
             Choice("loads", ("together", "apart"), default="apart", doc="V requested with K, or after the scores"),
@@ -58,9 +65,14 @@ class SparseDecode:
             ),
             Choice("merge", ("kernel", "last"), default="kernel", active=is_split, doc="who merges the splits"),
             Choice(
-                "merge_warps", (1, 2, 4), default=4, active=lambda c: c.get("merge") == "kernel", doc="of the merge"
+                "merge_warps",
+                (1, 2, 4),
+                default=4,
+                active=lambda c: c.get("merge") == "kernel",
+                doc="of the merge",
             ),
         ]
+
         def tile_m(c: Values) -> int:
             packed = c["rows_packed"] if problem.query_len > 1 else 1
             return max(16, _power_of_two_at_least(packed * problem.group_size))

@@ -23,9 +23,7 @@ def verdict(problem: Problem, config: Config, found: Verification, bounds: Bound
     """One verification: the candidate, a table of its cases, and the outcome in a line; fits 80 columns."""
     heading = f"{problem.op} on {problem.arch}, TP {words.shard(problem)}, KV {words.kv(problem)}"
     outcome = Text(outcome_line(found), style="green" if found.ok else "red")
-    return Group(
-        layout.title(heading), Text(words.config_line(config)), _cases(found, bounds), outcome, Text("")
-    )
+    return Group(layout.title(heading), Text(words.config_line(config)), _cases(found, bounds), outcome, Text(""))
 
 
 def outcome_line(found: Verification) -> str:

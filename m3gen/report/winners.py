@@ -63,8 +63,6 @@ def _configs(rows: Sequence[WinnerRow]) -> RenderableType:
     for row in rows:
         config = words.config_line(row.config, row.default_config)
         won.setdefault((words.shard(row.problem), row.problem.kv_dtype, config), []).append(row.problem.rows)
-    cells = [
-        (shard, kv, ",".join(map(str, sorted(loads))), config) for (shard, kv, config), loads in won.items()
-    ]
+    cells = [(shard, kv, ",".join(map(str, sorted(loads))), config) for (shard, kv, config), loads in won.items()]
     columns = (">TP", "KV", "rows", "where the winner differs from the default")
     return Group(Text(""), layout.table(columns, cells, fold=columns[3:]), Text(""))

@@ -26,9 +26,7 @@ class OpKernels:
     `faults` are the tables of this op that could not be used, in words.
     """
 
-    def __init__(
-        self, op: str, arch: str, shelves: Sequence[Shelf], faults: Sequence[str], adapt: Adapt
-    ) -> None:
+    def __init__(self, op: str, arch: str, shelves: Sequence[Shelf], faults: Sequence[str], adapt: Adapt) -> None:
         self.op = op
         self.arch = arch
         self.faults = tuple(faults)
@@ -70,9 +68,7 @@ class OpKernels:
         if first not in arguments:
             raise TypeError(f"{self.op} needs the argument {first!r}")
         if (rows := arguments[first].shape[0]) > problem.rows:
-            raise ValueError(
-                f"{first} has {rows} rows, the problem {problem.rows}: use problem.with_load({rows})"
-            )
+            raise ValueError(f"{first} has {rows} rows, the problem {problem.rows}: use problem.with_load({rows})")
         made = selection.buffers(problem.rows, problem.kv_heads, problem.group_size, arguments[first].device)
         selection.launcher(**{**made, **arguments})
 
@@ -104,9 +100,7 @@ class KernelSet(Mapping[str, OpKernels]):
         try:
             return self._by_op[op]
         except KeyError:
-            raise KeyError(
-                f"no tables of {op} on {self.arch}: there are {', '.join(self) or 'none'}"
-            ) from None
+            raise KeyError(f"no tables of {op} on {self.arch}: there are {', '.join(self) or 'none'}") from None
 
     def __getattr__(self, op: str) -> OpKernels:
         try:
@@ -154,9 +148,7 @@ def load(arch: str, *, tables: Path | str | None = None, generated: Path | str |
     is_here = backend.live_architecture() == arch
     adapt = backend.compiled if is_here else backend.interpreted
     by_op = {
-        op: OpKernels(op, arch, found, faults.get(op, ()), adapt)
-        for op, found in sorted(shelves.items())
-        if found
+        op: OpKernels(op, arch, found, faults.get(op, ()), adapt) for op, found in sorted(shelves.items()) if found
     }
     return KernelSet(arch, by_op, not is_here, [fault for found in faults.values() for fault in found])
 

@@ -46,6 +46,4 @@ class Selection:
     ) -> dict[str, torch.Tensor]:
         """The workspace for up to `rows` query rows, zeroed, by the launcher's argument names."""
         wanted = self.workspace(rows, kv_heads, group_size)
-        return {
-            name: torch.zeros(shape, dtype=dtype, device=device) for name, (shape, dtype) in wanted.items()
-        }
+        return {name: torch.zeros(shape, dtype=dtype, device=device) for name, (shape, dtype) in wanted.items()}

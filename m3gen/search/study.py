@@ -34,9 +34,7 @@ class Study:
         self.evaluations[config] = evaluation
         if config in self.space:
             self._observed[self.space.id(config)] = evaluation.value_us if evaluation.ok else None
-        if evaluation.ok and (
-            self._best is None or _value(evaluation) < _value(self.evaluations[self._best])
-        ):
+        if evaluation.ok and (self._best is None or _value(evaluation) < _value(self.evaluations[self._best])):
             self._best = config
 
     @property

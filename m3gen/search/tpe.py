@@ -88,9 +88,7 @@ def _trial(space: Space, id: int, value: float | None) -> optuna.trial.FrozenTri
     from optuna.trial import TrialState, create_trial
 
     config = space.config(id)
-    params = {
-        p.name: p.index(config[p.name]) if p.name in config else len(p.values) for p in space.parameters
-    }
+    params = {p.name: p.index(config[p.name]) if p.name in config else len(p.values) for p in space.parameters}
     state = TrialState.PRUNED if value is None else TrialState.COMPLETE
     return create_trial(state=state, value=value, params=params, distributions=_distributions(space))
 

@@ -30,8 +30,8 @@ class Constraint:
 
     code: str
     needs: tuple[str, ...]
-    holds: Callable[[Mapping[str, Value]], bool]
-    reason: str | Callable[[Mapping[str, Value]], str]
+    holds: Callable[[Mapping[str, Any]], bool]
+    reason: str | Callable[[Mapping[str, Any]], str]
     optional: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from m3gen.space.config import Value
 
-Activity = Callable[[Mapping[str, Value]], bool]
+Activity = Callable[[Mapping[str, Any]], bool]
 
 
 @dataclass(frozen=True, slots=True)

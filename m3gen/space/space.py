@@ -118,9 +118,7 @@ class Space:
         What this one parameter switches on may take any value, so neighbours are mutual.
         """
         config = self.config(id)
-        return self._moves(
-            config, {p.name: Parameter.neighbours(p, config[p.name]) for p in self._held(config)}
-        )
+        return self._moves(config, {p.name: Parameter.neighbours(p, config[p.name]) for p in self._held(config)})
 
     def adjacent(self, id: int) -> tuple[int, ...]:
         """The neighbours that are one step away: the next value up or down where values have an order."""

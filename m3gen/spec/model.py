@@ -74,9 +74,7 @@ class ModelSpec:
             raise ValueError(f"tp={tp} does not divide the {self.q_heads} query heads")
         for kind, heads in (("KV", self.kv_heads), ("index", self.index_heads)):
             if heads % tp and tp % heads:
-                raise ValueError(
-                    f"tp={tp} neither divides the {heads} {kind} heads nor is a multiple of them"
-                )
+                raise ValueError(f"tp={tp} neither divides the {heads} {kind} heads nor is a multiple of them")
         return Shard(
             tensor_parallel=tp,
             q_heads=self.q_heads // tp,

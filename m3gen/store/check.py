@@ -72,9 +72,7 @@ def _facts(session: Session) -> Iterator[str]:
 def _evaluations(session: Session) -> Iterator[str]:
     row = EvaluationRow
     columns = select(row.id, row.stage, row.status, row.value_us, row.low_us, row.high_us)
-    for number, stage, status, value, low, high in session.execute(
-        columns.execution_options(yield_per=_BATCH)
-    ):
+    for number, stage, status, value, low, high in session.execute(columns.execution_options(yield_per=_BATCH)):
         if stage not in list(Stage):
             yield f"evaluation {number}: no stage is called {stage!r}"
         if status not in list(Status):

@@ -17,12 +17,10 @@ _DAMAGED = (
     "nothing has been deleted"
 )
 _FULL = (
-    "the disk is full, {where} cannot grow: free some space and run again; "
-    "all that was committed before is kept"
+    "the disk is full, {where} cannot grow: free some space and run again; all that was committed before is kept"
 )
 _READ_ONLY = (
-    "{where} cannot be written (file, folder or file system is read-only): "
-    "make it writable or name another store"
+    "{where} cannot be written (file, folder or file system is read-only): make it writable or name another store"
 )
 _CANNOT_OPEN = (
     "{where} cannot be opened ({detail}): it must be a file that this user may read, in a folder that this "
@@ -69,9 +67,7 @@ def explain(error: DBAPIError | sqlite3.Error, location: Location) -> str | None
         template = _BY_CODE.get(getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF)
     else:
         unreachable = isinstance(error, OperationalError | InterfaceError)
-        template = _BY_SQLSTATE.get(
-            getattr(cause, "sqlstate", None) or "", _ANSWERS_NOT if unreachable else ""
-        )
+        template = _BY_SQLSTATE.get(getattr(cause, "sqlstate", None) or "", _ANSWERS_NOT if unreachable else "")
     if not template:
         return None
     return template.format(where=location, detail=next(iter(str(cause).splitlines()), ""))

@@ -55,9 +55,7 @@ class Location:
         """The URL that opens the file with these options of a SQLite `file:` URI; the user's own win."""
         assert self.path is not None
         query = {**options, **dict(self.options), "uri": "true"}
-        return URL.create(
-            self.url.drivername, database=f"file:{quote(str(self.path.absolute()))}", query=query
-        )
+        return URL.create(self.url.drivername, database=f"file:{quote(str(self.path.absolute()))}", query=query)
 
     def __str__(self) -> str:
         return str(self.path) if self.path else self.url.render_as_string(hide_password=True)

@@ -57,8 +57,7 @@ def _revision(connection: Connection, location: Location) -> str | None:
         tables.remove(_VERSIONS)
     if tables:
         raise UserError(
-            f"{location} is the database of something else (it has a table {min(tables)!r}): "
-            "name another store"
+            f"{location} is the database of something else (it has a table {min(tables)!r}): name another store"
         )
     return None
 

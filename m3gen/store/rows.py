@@ -94,9 +94,7 @@ EVALUATION = (
 
 
 def evaluation_value(columns: Sequence[Any], facts: Sequence[str]) -> Evaluation:
-    stage, status, judge, value, low, high, terms, limit, code, reason, samples, seconds, environment = (
-        columns
-    )
+    stage, status, judge, value, low, high, terms, limit, code, reason, samples, seconds, environment = columns
     return Evaluation(
         stage=Stage(stage),
         status=Status(status),

@@ -137,9 +137,7 @@ class Store:
 
     # -- evaluations ----------------------------------------------------------------------------------------
 
-    def commit_evaluation(
-        self, session_id: int, problem: Problem, config: Config, evaluation: Evaluation
-    ) -> bool:
+    def commit_evaluation(self, session_id: int, problem: Problem, config: Config, evaluation: Evaluation) -> bool:
         """Keep what one rung found out about one candidate, and how long the session has run.
 
         Identity: problem, config, stage, judge, compiler and source. The compiler's fingerprint is that of
@@ -218,7 +216,9 @@ class Store:
             "config_sha": config.sha,
             **rows.verification_columns(verification),
         }
-        same = [getattr(row, name) == columns[name] for name in ("signature", "config_sha", "source_sha", "ran_on")]
+        same = [
+            getattr(row, name) == columns[name] for name in ("signature", "config_sha", "source_sha", "ran_on")
+        ]
         with self._write() as session:
             _insert_problem(session, problem)
             _insert_config(session, config)
@@ -277,9 +277,7 @@ def _insert_config(session: Session, config: Config) -> None:
 def _compiler(session: Session, evaluation: Evaluation) -> str:
     """Fingerprint of the compiler an evaluation holds for; `ValueError` if its facts were never committed."""
     keys = set(evaluation.facts)
-    stored = dict(
-        session.execute(select(FactsRow.key, FactsRow.compiler).where(FactsRow.key.in_(keys))).all()
-    )
+    stored = dict(session.execute(select(FactsRow.key, FactsRow.compiler).where(FactsRow.key.in_(keys))).all())
     if missing := sorted(keys - stored.keys()):
         raise ValueError(f"the facts {missing[0]} of an evaluation are not in the store: commit them first")
     return stored[evaluation.facts[0]] if keys else str(evaluation.environment.get("compiler", ""))

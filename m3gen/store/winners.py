@@ -135,9 +135,7 @@ def _verdicts() -> CTE:
         row.source_sha,
         row.status,
         func.row_number()
-        .over(
-            partition_by=(row.signature, row.config_sha, row.source_sha), order_by=(strength(), row.id.desc())
-        )
+        .over(partition_by=(row.signature, row.config_sha, row.source_sha), order_by=(strength(), row.id.desc()))
         .label("place"),
     ).cte("ranked")
     newest = func.row_number().over(

@@ -89,9 +89,7 @@ def merged(old: Table | None, findings: Iterable[Finding]) -> Table:
 
 
 def _usable(op: Op, old: Table) -> list[Point]:
-    usable = [
-        point for point in old.points if merge.refusal(op, point.problem, old.configs[point.config]) is None
-    ]
+    usable = [point for point in old.points if merge.refusal(op, point.problem, old.configs[point.config]) is None]
     if lost := len(old.points) - len(usable):
         warnings.warn(
             f"{lost} of the {len(old.points)} points of {old.arch}/{old.op}.json hold configs that the op's "

@@ -32,9 +32,7 @@ def replace_text(path: Path, text: str) -> bool:
                 os.unlink(name)
             raise
     except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror or error}; the old file, if any, stands"
-        ) from None
+        raise UserError(f"cannot write {path}: {error.strerror or error}; the old file, if any, stands") from None
     return True
 
 

@@ -126,9 +126,7 @@ def _items(schema: Any, _: Any, definitions: Mapping[str, Any]) -> Check:
     return check
 
 
-def _properties(
-    schemas: Mapping[str, Any], schema: Mapping[str, Any], definitions: Mapping[str, Any]
-) -> Check:
+def _properties(schemas: Mapping[str, Any], schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Check:
     checks = {name: compile_schema(part, definitions) for name, part in schemas.items()}
 
     def check(value: Any) -> None:

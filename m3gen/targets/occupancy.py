@@ -19,9 +19,7 @@ class Occupancy:
     limit: Limit
 
 
-def occupancy(
-    architecture: Architecture, registers_per_lane: int, shared_bytes: int, num_warps: int
-) -> Occupancy:
+def occupancy(architecture: Architecture, registers_per_lane: int, shared_bytes: int, num_warps: int) -> Occupancy:
     """Occupancy of a kernel that takes `registers_per_lane` 32-bit registers (AMD: VGPR + AGPR),
     `shared_bytes` of LDS or shared memory per workgroup, and `num_warps` waves per workgroup.
 

@@ -126,9 +126,7 @@ def objective(space: Space, id: int) -> float | None:
     return value
 
 
-def _run(
-    sampler: Sampler, space: Space, count: int, observed: dict[int, float | None] | None = None
-) -> list[int]:
+def _run(sampler: Sampler, space: Space, count: int, observed: dict[int, float | None] | None = None) -> list[int]:
     """Asks for one id at a time and tells its objective, `count` times or until the space is exhausted."""
     observed = {} if observed is None else observed
     asked: list[int] = []

@@ -48,13 +48,9 @@ class FakeExport:
     def __init__(self) -> None:
         self.rows: Sequence[WinnerRow] | None = None
 
-    def __call__(
-        self, store: Any, rows: Sequence[WinnerRow], tables_dir: Path, modules_dir: Path
-    ) -> Exported:
+    def __call__(self, store: Any, rows: Sequence[WinnerRow], tables_dir: Path, modules_dir: Path) -> Exported:
         self.rows = rows
-        return Exported(
-            (tables_dir / "gfx942/sparse_decode.json",), (modules_dir / "gfx942/sparse_decode_0.py",)
-        )
+        return Exported((tables_dir / "gfx942/sparse_decode.json",), (modules_dir / "gfx942/sparse_decode_0.py",))
 
 
 def all_won(session: FakeSession) -> SessionResult:

@@ -100,9 +100,7 @@ def test_a_closed_pipe_is_quiet() -> None:
     # The reader is gone before the writer has started.
     writer = f"sleep 0.5; {sys.executable} -m m3gen.cli.main targets --json"
     script = f"( {writer} ) | true; echo ${{PIPESTATUS[0]}}"
-    ran = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False
-    )
+    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
     assert (ran.stdout, ran.stderr) == ("141\n", "")
 
 

@@ -42,9 +42,7 @@ def url(home: Path) -> str:
         commit(samples.config(1), samples.failed(Status.CONSTRAINT, stage=Stage.STATIC, code="lds"))
         for number in (2, 3):
             commit(samples.config(number), samples.failed(Status.COMPILE_ABORT, reason=f"exit {number}"))
-        store.commit_verification(
-            PROBLEM, samples.config(4), samples.verified(Status.CORRECTNESS, reason="off")
-        )
+        store.commit_verification(PROBLEM, samples.config(4), samples.verified(Status.CORRECTNESS, reason="off"))
         # The verdict counts once, whatever the number of loads it holds for.
         commit(WINNER, samples.predicted(9.0, environment=SOURCE), samples.problem(context=2048, rows=16))
         store.end(session, "budget")

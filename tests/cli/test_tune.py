@@ -17,9 +17,7 @@ from tests.cli.conftest import Run
 TUNE = ("tune", "--arch", "gfx942")
 
 
-def test_it_ends_with_0_when_every_problem_is_won(
-    run: Run, monkeypatch: pytest.MonkeyPatch, home: Path
-) -> None:
+def test_it_ends_with_0_when_every_problem_is_won(run: Run, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     _, export = fakes.install(monkeypatch, fakes.all_won)
     ran = run(*TUNE)
     assert ran.status == 0
@@ -36,9 +34,7 @@ def test_it_ends_with_0_when_every_problem_is_won(
     assert "No verified winner" not in ran.out
 
 
-def test_it_ends_with_1_and_names_the_problem_that_is_not_won(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_ends_with_1_and_names_the_problem_that_is_not_won(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     fakes.install(monkeypatch, fakes.one_lost)
     ran = run(*TUNE, "--kv", "bf16")
     assert ran.status == 1

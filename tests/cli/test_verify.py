@@ -31,9 +31,7 @@ class FakeGate:
         self.asked: list[Candidate] = []
         self.failing_warps = 0
 
-    def __call__(
-        self, candidates: Sequence[Candidate], jobs: int
-    ) -> Iterator[tuple[Candidate, Verification]]:
+    def __call__(self, candidates: Sequence[Candidate], jobs: int) -> Iterator[tuple[Candidate, Verification]]:
         self.asked += candidates
         for one in candidates:
             wrong = one.config["num_warps"] == self.failing_warps

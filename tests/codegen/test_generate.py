@@ -147,9 +147,7 @@ def test_no_value_outside_the_ops_space_reaches_a_module(
 def test_words_of_a_table_cannot_close_the_docstring(tmp_path: Path) -> None:
     words = 'x"""\nraise SystemExit\n"""\\'
     point = replace(TABLE.points[0], judge=words, limit=words, gate=words, compiler=words)
-    provenance = Provenance(
-        m3gen=words, compilers=(words,), judges=(words,), templates={words: words}, date=words
-    )
+    provenance = Provenance(m3gen=words, compilers=(words,), judges=(words,), templates={words: words}, date=words)
     (path,) = generate(replace(TABLE, points=(point,), provenance=provenance), tmp_path)
     body = ast.parse(path.read_text()).body
     assert [type(node) for node in body[:4]] == [ast.Expr, ast.Import, ast.Import, ast.Import]

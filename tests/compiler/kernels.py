@@ -71,9 +71,7 @@ def launch(kernel: str, arguments: dict[str, Any], **options: int | bool | str) 
     return Launch(kernel, tuple(arguments.items()), tuple(sorted(options.items())), (1, 1, 1))
 
 
-def attend(
-    *, alignment: int = 256, kv_bytes: int = GIB, n: int = 64, stride: int = 128, **options: Any
-) -> Launch:
+def attend(*, alignment: int = 256, kv_bytes: int = GIB, n: int = 64, stride: int = 128, **options: Any) -> Launch:
     """bf16, 16 rows of head dim 128 over tiles of `n` tokens."""
     q = Pointer("bf16", alignment, 1 << 20)
     kv = Pointer("bf16", alignment, kv_bytes)

@@ -62,9 +62,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 def test_launches_keys_and_facts_per_problem(run: Any) -> None:
     result = run(kernels.SCALE, kernels.SUM_ROWS, LAUNCHER, rows=(1, 2, 4))
     assert result.ok
-    assert [[launch.kernel for launch in launches] for launches in result.launches] == [
-        ["scale", "sum_rows"]
-    ] * 3
+    assert [[launch.kernel for launch in launches] for launches in result.launches] == [["scale", "sum_rows"]] * 3
     assert [launches[0].grid for launches in result.launches] == [(1, 1, 1), (2, 1, 1), (4, 1, 1)]
     # `rows` is a multiple of 16 throughout and the grid is no part of a key: two kernels serve all three.
     assert len(set(result.keys)) == 1
@@ -127,9 +125,7 @@ def test_an_interpreting_process_is_the_users_to_mend(run: Any, monkeypatch: pyt
 
 
 def test_what_compiled_before_a_failure_is_kept(run: Any) -> None:
-    launcher = (
-        "def run(x, out, **_):\n    scale[(1,)](x, out, 0.5, B=256)\n    scale[(1,)](x, out, 0.5, B=100)\n"
-    )
+    launcher = "def run(x, out, **_):\n    scale[(1,)](x, out, 0.5, B=256)\n    scale[(1,)](x, out, 0.5, B=100)\n"
     result = run(kernels.SCALE, launcher)
     assert result.status is Status.COMPILE
     assert [facts.kernel for facts in result.facts.values()] == ["scale"]

@@ -48,9 +48,7 @@ def test_facts_of_a_dot_and_softmax_kernel(arch: str) -> None:
     ("arch", "mnemonic", "cycles"),
     [("gfx942", "v_mfma_f32_16x16x16_bf16", 16), ("gfx950", "v_mfma_f32_16x16x32_bf16", 16)],
 )
-def test_every_wave_computes_the_scores_and_its_share_of_the_output(
-    arch: str, mnemonic: str, cycles: int
-) -> None:
+def test_every_wave_computes_the_scores_and_its_share_of_the_output(arch: str, mnemonic: str, cycles: int) -> None:
     """M = 16 cannot be split over waves: 16 x 64 x 128 for QK in each, a quarter of 16 x 128 x 64 for PV."""
     facts = compiled(arch, kernels.attend()).facts
     per_instruction = 16 * 16 * int(mnemonic.split("x")[2].split("_")[0])
@@ -109,8 +107,7 @@ def test_same_kernel_elsewhere_is_the_same_code_under_the_same_key(arch: str) ->
     assert there.facts.code_sha == here.facts.code_sha
     everything = kernels.source(kernels.STEP, kernels.ATTEND, kernels.SUM_ROWS, kernels.SCALE)
     keys = {
-        prepare(load_module(module), kernels.scale(), architecture(arch)).key
-        for module in (elsewhere, everything)
+        prepare(load_module(module), kernels.scale(), architecture(arch)).key for module in (elsewhere, everything)
     }
     assert len(keys) == 1
 

@@ -74,8 +74,7 @@ lines = st.integers(2, 9).flatmap(
 def test_bodies_are_natural_loops_by_definition(code: list[tuple[tuple[int, ...], bool]]) -> None:
     """By definition: edges whose target dominates their source, that is, cuts it off when removed."""
     successors = {
-        i: [*targets, *([i + 1] if falls and i + 1 < len(code) else [])]
-        for i, (targets, falls) in enumerate(code)
+        i: [*targets, *([i + 1] if falls and i + 1 < len(code) else [])] for i, (targets, falls) in enumerate(code)
     }
 
     def reach(start: int, without: int | None = None) -> set[int]:
@@ -93,9 +92,7 @@ def test_bodies_are_natural_loops_by_definition(code: list[tuple[tuple[int, ...]
     for tail in reached:
         for header in successors[tail]:
             if tail == header or tail not in reach(0, without=header):
-                body = {
-                    n for n in reached if n == header or (n != header and tail in reach(n, without=header))
-                }
+                body = {n for n in reached if n == header or (n != header and tail in reach(n, without=header))}
                 expected.setdefault(header, {header}).update(body | {tail})
     found = {loop.instructions[0]: loop for loop in natural_loops(*program(*code))}
     headers = {int(loop.label[1:]): set(loop.instructions) for loop in found.values()}

@@ -121,9 +121,7 @@ def test_alignment_and_values_specialise(module: types.ModuleType, arch: str) ->
 
 
 @pytest.mark.parametrize(("arch", "matters"), [("gfx942", True), ("gfx950", True), ("sm_90", False)])
-def test_storage_over_two_gib_matters_on_hip_alone(
-    module: types.ModuleType, arch: str, matters: bool
-) -> None:
+def test_storage_over_two_gib_matters_on_hip_alone(module: types.ModuleType, arch: str, matters: bool) -> None:
     below, above = (
         specialise(module, kernels.attend(kv_bytes=size), arch).identity for size in (2**31 - 1, 2**31)
     )
@@ -165,9 +163,7 @@ def test_machine_code_is_what_the_jit_itself_compiles(
     monkeypatch.setenv("TRITON_DISABLE_LINE_INFO", "1")
     monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
     monkeypatch.setattr(driver, "_active", _Driver(specialised.target))
-    theirs = module.attend.warmup(
-        q, kv, kv, q, 4096, 128, M=16, N=64, D=128, num_warps=4, num_stages=1, grid=(1,)
-    )
+    theirs = module.attend.warmup(q, kv, kv, q, 4096, 128, M=16, N=64, D=128, num_warps=4, num_stages=1, grid=(1,))
     assert ours.binary == theirs.kernel
     assert ours.shared_bytes == theirs.metadata.shared
 

@@ -97,9 +97,7 @@ def test_integers_are_equal_or_wrong() -> None:
     assert not judge(expected.int(), expected.double()).reason
     output = expected.clone()
     output[1, 0] = 4
-    assert (
-        "row 1 of 2 differs" in judge(output.int(), expected.double(), tolerance=Tolerance(max_abs=9)).reason
-    )
+    assert "row 1 of 2 differs" in judge(output.int(), expected.double(), tolerance=Tolerance(max_abs=9)).reason
 
 
 def test_the_worst_of_several_outputs_counts() -> None:

@@ -117,12 +117,8 @@ def test_each_unit_limits_when_it_is_what_is_busy(term: str, facts: KernelFacts)
 
 
 def test_one_program_is_bound_by_latency_and_pipelining_shortens_it() -> None:
-    alone = predict(
-        [launch(1)], [FACTS], [replace(WORK, load_waits=2, streamed_bytes=1, read_bytes=1)], MI300X
-    )
-    piped = predict(
-        [launch(1)], [FACTS], [replace(WORK, loads_ahead=1, streamed_bytes=1, read_bytes=1)], MI300X
-    )
+    alone = predict([launch(1)], [FACTS], [replace(WORK, load_waits=2, streamed_bytes=1, read_bytes=1)], MI300X)
+    piped = predict([launch(1)], [FACTS], [replace(WORK, loads_ahead=1, streamed_bytes=1, read_bytes=1)], MI300X)
     assert alone.limit == "latency"
     assert piped.value_us < alone.value_us
 

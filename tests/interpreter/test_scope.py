@@ -97,9 +97,7 @@ def test_contexts_nest() -> None:
 
 def test_launching_left_the_language_patched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))  # compile anew, not from the cache
-    names = {
-        owner: dict(vars(owner)) for owner in (tl, tl.core, tl.math, tl.standard, tl.tensor, JITFunction)
-    }
+    names = {owner: dict(vars(owner)) for owner in (tl, tl.core, tl.math, tl.standard, tl.tensor, JITFunction)}
     kernels.launch(kernels.reduce, torch.ones(8, 64).bfloat16(), torch.empty(8), "sum", 8, 64)
     with pytest.raises(triton.runtime.errors.InterpreterError), interpreter.interpreting():
         kernels.dot[(1,)](*(torch.ones(4) for _ in range(4)), 3, 3, 3)  # no power of two

@@ -117,18 +117,14 @@ def test_with_every_block_selected_the_reference_is_dense_causal_attention(kv_he
         "seq_lens": torch.tensor([length], dtype=torch.int32),
         "softmax_scale": 128**-0.5,
     }
-    gathered = [
-        x[table[0].long()].transpose(0, 1).reshape(1, kv_heads, -1, 128)[:, :, :length] for x in (k, v)
-    ]
+    gathered = [x[table[0].long()].transpose(0, 1).reshape(1, kv_heads, -1, 128)[:, :, :length] for x in (k, v)]
     visible = torch.arange(length)[None, :] < torch.arange(length - 3, length + 1)[:, None]
     expected = torch.nn.functional.scaled_dot_product_attention(
         q.transpose(0, 1)[None].double(),
         *(x.double().repeat_interleave(4, dim=1) for x in gathered),
         attn_mask=visible,
     )
-    assert torch.allclose(
-        decode_inputs.reference(problem, arguments), expected[0].transpose(0, 1), atol=1e-12
-    )
+    assert torch.allclose(decode_inputs.reference(problem, arguments), expected[0].transpose(0, 1), atol=1e-12)
 
 
 def test_unknown_dtype_variants_have_no_tolerance_by_accident() -> None:

@@ -24,9 +24,7 @@ def problem(arch: str = "gfx942", **fields: Any) -> Problem:
 
 def verification(status: Status = Status.OK, **changes: Any) -> Verification:
     cases = (
-        CaseResult(
-            name="padding", grid="awkward", status=Status.OK, row_rms=1e-3, mean_abs=2e-5, max_abs=0.125
-        ),
+        CaseResult(name="padding", grid="awkward", status=Status.OK, row_rms=1e-3, mean_abs=2e-5, max_abs=0.125),
         CaseResult(name="peers", grid="peers", status=status, row_rms=2e-3, mean_abs=1e-5, max_abs=0.5),
     )
     return Verification(

@@ -17,9 +17,7 @@ def test_all_devices_fit_with_nothing_cut(width: int) -> None:
     text = printed(catalogue.devices(DEVICES.values()), width)
     assert "…" not in text
     for one in DEVICES.values():
-        assert any(
-            line.split()[:3] == [one.name, one.arch, str(one.compute_units)] for line in text.splitlines()
-        )
+        assert any(line.split()[:3] == [one.name, one.arch, str(one.compute_units)] for line in text.splitlines())
 
 
 @pytest.mark.parametrize("name", list(DEVICES))

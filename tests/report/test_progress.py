@@ -34,9 +34,7 @@ def test_the_best_so_far_says_that_it_is_predicted_and_by_what() -> None:
 
 def test_a_problem_of_which_nothing_is_known_stands_there_all_the_same() -> None:
     best = progress().best
-    lines = printed(
-        pictures.standings("title", [problem(), problem(rows=64)], best, "predict-amd-1")
-    ).splitlines()
+    lines = printed(pictures.standings("title", [problem(), problem(rows=64)], best, "predict-amd-1")).splitlines()
     assert next(line for line in lines if "rows 1 " in line).split()[-2:] == ["1.50x", "predicted"]
     assert next(line for line in lines if "rows 64" in line).split()[-4:] == ["-", "-", "-", "-"]
 

@@ -24,9 +24,7 @@ def test_a_failure_says_what_and_why() -> None:
     found = verification(Status.CORRECTNESS, reason="row 3 is off")
     text = printed(verdicts.verdict(problem(), TUNED, found, bounds))
     assert "FAILED on the interpreter: wrong result: row 3 is off" in text
-    assert any(
-        line.startswith("peers") and line.rstrip().endswith("wrong result") for line in text.splitlines()
-    )
+    assert any(line.startswith("peers") and line.rstrip().endswith("wrong result") for line in text.splitlines())
 
 
 def test_a_case_as_data_holds_errors_and_bounds() -> None:

@@ -66,9 +66,7 @@ def test_durations(seconds: float, text: str) -> None:
     assert words.duration(seconds) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(None, "-"), (8.125, "8.12"), (17.31, "17.3"), (12345.6, "12,346")]
-)
+@pytest.mark.parametrize(("value", "text"), [(None, "-"), (8.125, "8.12"), (17.31, "17.3"), (12345.6, "12,346")])
 def test_microseconds(value: float | None, text: str) -> None:
     assert words.microseconds(value) == text
 

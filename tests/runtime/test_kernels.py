@@ -156,9 +156,7 @@ def test_another_shape_of_the_same_kernel_gets_the_fallback_and_the_reason(
 def test_another_kernel_is_refused_by_the_field_that_differs(
     home: Path, change: dict[str, int | str], reason: str
 ) -> None:
-    with pytest.raises(
-        NoKernel, match=f"nearest row has {reason}.*m3gen tune --arch gfx942 --op sparse_decode"
-    ):
+    with pytest.raises(NoKernel, match=f"nearest row has {reason}.*m3gen tune --arch gfx942 --op sparse_decode"):
         loaded(home).select(problem(**change))
 
 
@@ -171,9 +169,7 @@ def test_a_problem_of_another_architecture(home: Path) -> None:
 # Precedence
 
 
-def test_override_then_user_then_release(
-    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_override_then_user_then_release(release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = runtime.load("gfx942").sparse_decode
     assert kernels.select(problem()).rung is Rung.RELEASE
     users = make(tmp_path / "user", finding(problem(rows=1), 0.5))
@@ -194,9 +190,7 @@ def test_the_users_data_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert runtime.load("gfx942").sparse_decode.select(problem()).rung is Rung.USER
 
 
-def test_modules_from_a_folder_of_their_own(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modules_from_a_folder_of_their_own(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(home / "tuning_db", tmp_path / "elsewhere" / "tables")
     monkeypatch.setenv("M3GEN_TABLES", str(tmp_path / "elsewhere" / "tables"))
     monkeypatch.setenv("M3GEN_GENERATED", str(home / "generated"))
@@ -281,9 +275,7 @@ def test_bind_refuses_before_anything_runs(home: Path) -> None:
 def test_a_call_of_a_dispatch_reaches_the_launcher_of_its_rows(home: Path) -> None:
     dispatch = loaded(home).bind(problem(), 64)
     called = []
-    dispatch._launchers = [
-        lambda _rows=rows, **keywords: called.append((_rows, keywords)) for rows in range(65)
-    ]
+    dispatch._launchers = [lambda _rows=rows, **keywords: called.append((_rows, keywords)) for rows in range(65)]
     dispatch(17, q=1)
     assert called == [(17, {"q": 1})]
 

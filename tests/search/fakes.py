@@ -120,9 +120,7 @@ class Bench:
     pools: list[FakePool] = field(default_factory=list)
     on_poll: Callable[[], None] = lambda: None
 
-    def session(
-        self, *problems: Problem, budget: str = "200", sampler: str = "random", **options: Any
-    ) -> Session:
+    def session(self, *problems: Problem, budget: str = "200", sampler: str = "random", **options: Any) -> Session:
         return Session(
             self.store,
             problems or (problem(),),
@@ -160,9 +158,7 @@ class Bench:
     def _check(self, problem: Problem, config: Config, device: Device) -> Evaluation | None:
         if config not in self.refused:
             return None
-        return Evaluation(
-            stage=Stage.STATIC, status=Status.CONSTRAINT, judge="static-1", code="no", reason="no"
-        )
+        return Evaluation(stage=Stage.STATIC, status=Status.CONSTRAINT, judge="static-1", code="no", reason="no")
 
     def _compile(self, request: tuple[tuple[Problem, ...], Config]) -> Compiled:
         problems, config = request
@@ -201,9 +197,7 @@ class Bench:
         if fault := self.gate_faults.get(config):
             raise fault
         status = Status.CORRECTNESS if config in self.wrong else Status.OK
-        return Verification(
-            status=status, on="interpreter", source_sha=self._source_sha(None, problem, config)
-        )
+        return Verification(status=status, on="interpreter", source_sha=self._source_sha(None, problem, config))
 
 
 def fake_facts(registers: int) -> KernelFacts:

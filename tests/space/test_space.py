@@ -52,9 +52,7 @@ def test_neighbours_are_mutual_and_differ_in_one_shared_parameter(space: Space):
     near = [set(space.neighbours(id)) for id in range(len(space))]
     for a, b in itertools.product(range(len(space)), repeat=2):
         shared = configs[a].keys() & configs[b].keys()
-        differ = sum(
-            (type(configs[a][n]), configs[a][n]) != (type(configs[b][n]), configs[b][n]) for n in shared
-        )
+        differ = sum((type(configs[a][n]), configs[a][n]) != (type(configs[b][n]), configs[b][n]) for n in shared)
         assert (b in near[a]) == (differ == 1)
 
 

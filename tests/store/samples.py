@@ -110,9 +110,7 @@ def failed(status: Status, **changes: Any) -> Evaluation:
 
 
 def verified(status: Status = Status.OK, **changes: Any) -> Verification:
-    case = CaseResult(
-        name="padding", grid="(4, 1, 1)", status=status, row_rms=1e-3, mean_abs=1e-4, max_abs=0.5
-    )
+    case = CaseResult(name="padding", grid="(4, 1, 1)", status=status, row_rms=1e-3, mean_abs=1e-4, max_abs=0.5)
     return Verification(
         **{"status": status, "on": "interpreter", "source_sha": "source-1", "cases": (case,), **changes}
     )

@@ -81,9 +81,7 @@ def test_pages_overwritten(url: str, tmp_path: Path, read_only: bool) -> None:
     content = bytearray(path.read_bytes())
     content[8192:] = b"\xa5" * (len(content) - 8192)
     path.write_bytes(content)
-    with pytest.raises(
-        UserError, match=f"{path} is damaged.*move it aside.*nothing has been deleted"
-    ) as refusal:
+    with pytest.raises(UserError, match=f"{path} is damaged.*move it aside.*nothing has been deleted") as refusal:
         Store.open(url, read_only=read_only)
     one_line(refusal.value)
     assert path.read_bytes() == content
@@ -93,9 +91,7 @@ def test_damage_that_opening_would_not_meet(url: str, tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     fill(url, 50)
     with sqlite3.connect(path) as connection:
-        (page,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'evaluations'"
-        ).fetchone()
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'evaluations'").fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
     connection.close()
     content = bytearray(path.read_bytes())

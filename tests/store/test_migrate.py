@@ -86,9 +86,7 @@ def test_missing_table_is_damage(url: str, tmp_path: Path) -> None:
         Store.open(url)
 
 
-def test_failed_upgrade_leaves_nothing_behind(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_upgrade_leaves_nothing_behind(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def create_half(connection: object, *_: object) -> None:
         connection.exec_driver_sql("CREATE TABLE problems (sha TEXT)")  # type: ignore[attr-defined]
         raise RuntimeError("killed")

@@ -116,9 +116,7 @@ EVALUATIONS = st.builds(
     samples_us=st.lists(st.floats(allow_nan=False), max_size=3).map(tuple),
     seconds=st.floats(min_value=0, max_value=1e6),
     facts=st.lists(st.sampled_from(["key-1", "key-2"]), max_size=3).map(tuple),
-    environment=st.dictionaries(
-        SHORT, st.none() | st.integers() | SHORT | st.lists(st.booleans()), max_size=3
-    ),
+    environment=st.dictionaries(SHORT, st.none() | st.integers() | SHORT | st.lists(st.booleans()), max_size=3),
 )
 
 
@@ -218,9 +216,7 @@ def test_verification_comes_back(store: Store) -> None:
     broken = CaseResult(
         name="nan", grid="(1,)", status=Status.CORRECTNESS, row_rms=math.inf, mean_abs=0.5, max_abs=math.inf
     )
-    verdict = verified(
-        Status.CORRECTNESS, cases=(broken,), reason="case nan", environment={"triton": "3.9.0"}
-    )
+    verdict = verified(Status.CORRECTNESS, cases=(broken,), reason="case nan", environment={"triton": "3.9.0"})
     assert store.commit_verification(problem(), config(), verdict)
     assert store.verification(problem(), config(), "source-1") == verdict
 
@@ -269,9 +265,7 @@ def test_many_evaluations_are_read_by_two_queries(store: Store, session: int) ->
     """One query per row would be found out by the count, whatever the speed of the machine."""
     store.commit_facts("key", samples.facts())
     for number in range(50):
-        store.commit_evaluation(
-            session, problem(), config(number), predicted(1.0 + number, facts=("key", "key"))
-        )
+        store.commit_evaluation(session, problem(), config(number), predicted(1.0 + number, facts=("key", "key")))
     connection = store._engine.raw_connection()
     statements: list[str] = []
     connection.driver_connection.set_trace_callback(statements.append)  # type: ignore[union-attr]

@@ -112,8 +112,7 @@ def test_a_measurement_displaces_a_prediction() -> None:
 def test_a_newer_prediction_displaces_an_older_one(old: str, new: str, stays: str) -> None:
     table = merged(None, [finding(problem(), 10.0, judge=old)])
     assert (
-        only(merged(table, [finding(problem(), 20.0, judge=new)]).points).us
-        == {"old": 10.0, "new": 20.0}[stays]
+        only(merged(table, [finding(problem(), 20.0, judge=new)]).points).us == {"old": 10.0, "new": 20.0}[stays]
     )
 
 

@@ -66,9 +66,7 @@ def test_replacing_a_read_only_file_needs_only_its_folder(tmp_path: Path) -> Non
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     hold = "import sys, time; from pathlib import Path; from m3gen.tables.files import writing\n"
-    hold += (
-        "with writing(Path(sys.argv[1])): print('held', flush=True); sys.stdin.readline(); print('let go')"
-    )
+    hold += "with writing(Path(sys.argv[1])): print('held', flush=True); sys.stdin.readline(); print('let go')"
     other = subprocess.Popen(
         [sys.executable, "-c", hold, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

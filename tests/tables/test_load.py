@@ -149,18 +149,14 @@ def test_a_truncated_table_is_refused(cut: int) -> None:
 
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
     max_leaves=5,
 )
 
 
 @settings(deadline=None, max_examples=200)
 @given(st.data(), JSON)
-def test_anything_in_place_of_anything_is_refused_or_another_legal_table(
-    data: st.DataObject, value: Any
-) -> None:
+def test_anything_in_place_of_anything_is_refused_or_another_legal_table(data: st.DataObject, value: Any) -> None:
     table = copy.deepcopy(GOOD)
     node: Any = table
     while isinstance(node, dict | list) and node:

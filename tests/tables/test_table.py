@@ -52,9 +52,7 @@ def test_problems_whose_text_differs_have_kernels_of_their_own(name: str) -> Non
     for value in values:
         other = replace(here, **{name: value})
         text_differs = dict(op.variant(other)) != dict(op.variant(here))
-        kernel_differs = table.kernel(other, table.points[0].config) != table.kernel(
-            here, table.points[0].config
-        )
+        kernel_differs = table.kernel(other, table.points[0].config) != table.kernel(here, table.points[0].config)
         assert kernel_differs is text_differs
 
 

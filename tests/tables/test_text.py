@@ -8,9 +8,7 @@ from m3gen.tables.load import parse
 from m3gen.tables.text import dumps, sha
 from tests.tables.winners import finding, fp8, problem
 
-TABLE = merged(
-    None, [finding(problem(rows=rows), us) for rows, us in ((1, 3.5), (16, 7.25))] + [finding(fp8())]
-)
+TABLE = merged(None, [finding(problem(rows=rows), us) for rows, us in ((1, 3.5), (16, 7.25))] + [finding(fp8())])
 
 
 def test_what_is_written_is_read_back() -> None:
