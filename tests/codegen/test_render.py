@@ -82,6 +82,7 @@ def test_provenance_changes_the_docstring_alone() -> None:
 
 def test_the_source_names_every_template_it_came_from() -> None:
     assert set(template_shas(OP.template)) == {
+        "checks.py.jinja",
         "module.py.jinja",
         "sparse_decode.py.jinja",
         "merge.py.jinja",
