@@ -1,4 +1,4 @@
-"""What a launcher refuses: one error that names the argument, what it is and what it must be, before any launch."""
+"""What a launcher refuses: one error naming the argument, what it is and what it must be, before any launch."""
 
 from __future__ import annotations
 
