@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from m3gen.spec import Problem, dtype
+from m3gen.spec import DTYPES, Problem, dtype
 
 if TYPE_CHECKING:
     import torch
@@ -69,6 +69,30 @@ def scale_plane(problem: Problem, pages: int, generator: torch.Generator) -> tor
     return wide[:, :tokens]
 
 
+def scales(problem: Problem, pages: int, generator: torch.Generator) -> dict[str, torch.Tensor]:
+    """The scales that the cache's kind calls for, by argument name; scalars that are no power of two."""
+    import torch
+
+    if problem.kv_scale == "scalar":
+        return {"k_scale": torch.tensor([0.043]), "v_scale": torch.tensor([0.021])}
+    if problem.kv_scale == "per_token_head":
+        return {f"{side}_scale": scale_plane(problem, pages, generator) for side in "kv"}
+    return {}
+
+
+def real_scales(problem: Problem) -> dict[str, torch.Tensor]:
+    """The same on the meta device, for the caches of `real_caches`."""
+    import torch
+
+    if problem.kv_scale == "scalar":
+        return {f"{side}_scale": torch.empty(1, device="meta") for side in "kv"}
+    if problem.kv_scale == "per_token_head":
+        tokens = real_pages(problem) * problem.page_size
+        planes = torch.empty((2, problem.kv_heads, tokens), device="meta")
+        return {"k_scale": planes[0], "v_scale": planes[1]}
+    return {}
+
+
 def real_pages(problem: Problem) -> int:
     """Pages of a K and V cache of 3 GiB."""
     elements = 2 * problem.kv_heads * problem.page_size * problem.head_dim
@@ -96,6 +120,26 @@ def own_scale(values: torch.Tensor, of: str) -> torch.Tensor:
     1 where that is 0; NaN is left out."""
     scale = values.abs().nan_to_num(0.0, float("inf")).amax(-1) / dtype(of).max
     return scale.masked_fill(scale == 0, 1.0)
+
+
+def inserted(tokens: torch.Tensor, values: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
+    """A copy of tokens [slots, ...] with each row's values in its slot, where it has one."""
+    result = tokens.clone()
+    is_slot = (slots >= 0) & (slots < len(tokens))
+    result[slots[is_slot]] = values[is_slot]
+    return result
+
+
+def into_pages(cache: torch.Tensor, values: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
+    """A copy of cache [pages, heads, page, head_dim] with values [rows, heads, head_dim] in their slots."""
+    pages, heads, page, dim = cache.shape
+    tokens = cache.transpose(1, 2).reshape(pages * page, heads, dim)
+    return inserted(tokens, values, slots).reshape(pages, page, heads, dim).transpose(1, 2)
+
+
+def name_of(element: torch.dtype) -> str:
+    """m3gen's name of a torch dtype."""
+    return next(name for name, known in DTYPES.items() if known.torch() == element)
 
 
 def _pages(inner: list[int], pages: int, far: bool, element: torch.dtype) -> torch.Tensor:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from m3gen.ops import cache_inputs
 from m3gen.ops.base import Case
 from m3gen.ops.cache_inputs import CacheLayout
-from m3gen.spec import DTYPES, MINIMAX_M3, Problem, dtype
+from m3gen.spec import MINIMAX_M3, Problem, dtype
 from m3gen.targets import architecture
 
 if TYPE_CHECKING:
@@ -50,12 +50,7 @@ def example(problem: Problem) -> dict[str, Any]:
         "index_q_out": empty(rows, index_heads, dim),
         "eps": _EPS,
     }
-    if problem.kv_scale == "scalar":
-        arguments |= {f"{side}_scale": empty(1, of=torch.float32) for side in "kv"}
-    elif problem.kv_scale == "per_token_head":
-        planes = empty(2, problem.kv_heads, pages * problem.page_size, of=torch.float32)
-        arguments |= {"k_scale": planes[0], "v_scale": planes[1]}
-    return arguments
+    return arguments | cache_inputs.real_scales(problem)
 
 
 def cases(problem: Problem, seed: int) -> Iterator[Case]:
@@ -146,22 +141,17 @@ class _Rows:
 
     def caches(self, layout: CacheLayout, index_of: str) -> dict[str, torch.Tensor]:
         """Three pages each and what goes with them."""
-        import torch
-
         p, pages = self.problem, 3
         k_cache, v_cache = cache_inputs.kv_caches(p, pages, layout, self.generator)
         made = {"k_cache": k_cache, "v_cache": v_cache}
         if self.index:
             made["index_cache"] = cache_inputs.index_cache(p, pages, index_of, self.generator, far=layout.far)
-        if p.kv_scale == "scalar":
-            made |= {"k_scale": torch.tensor([0.043]), "v_scale": torch.tensor([0.021])}
-        elif p.kv_scale == "per_token_head":
-            made |= {f"{side}_scale": cache_inputs.scale_plane(p, pages, self.generator) for side in "kv"}
+        made |= cache_inputs.scales(p, pages, self.generator)
         return made
 
     def spoil(self, arguments: Mapping[str, Any]) -> None:
-        """Positions at and past the ends of the table; heads of zeros, of tiny and of huge numbers, one with a NaN;
-        V beyond any 8-bit float and V of zeros."""
+        """Positions at and past the ends of the table; heads of zeros, of tiny and of huge numbers, some with a
+        NaN; V beyond any 8-bit float and V of zeros."""
         import torch
 
         p = self.problem
@@ -189,18 +179,19 @@ def reference(case: Case) -> dict[str, torch.Tensor]:
     v_scale = a["v_scale"] if p.kv_scale == "scalar" else 1.0
     if p.kv_scale == "per_token_head":
         made_k, made_v = cache_inputs.own_scale(k, p.kv_dtype), cache_inputs.own_scale(v.float(), p.kv_dtype)
-        expected["k_scale"] = _inserted(a["k_scale"].double().T, made_k, a["slot_mapping"]).T
-        expected["v_scale"] = _inserted(a["v_scale"].T, made_v, a["slot_mapping"]).T
+        expected["k_scale"] = cache_inputs.inserted(a["k_scale"].double().T, made_k, a["slot_mapping"]).T
+        expected["v_scale"] = cache_inputs.inserted(a["v_scale"].T, made_v, a["slot_mapping"]).T
         k_scale, v_scale = made_k[..., None], made_v[..., None]
     stored_v = cache_inputs.quantised(v, v_scale, p.kv_dtype)
-    expected["k_cache"] = _into_pages(a["k_cache"].double(), _saturated(k / k_scale, p.kv_dtype), a["slot_mapping"])
-    expected["v_cache"] = _into_pages(a["v_cache"], stored_v, a["slot_mapping"])
+    expected["k_cache"] = cache_inputs.into_pages(
+        a["k_cache"].double(), _saturated(k / k_scale, p.kv_dtype), a["slot_mapping"]
+    )
+    expected["v_cache"] = cache_inputs.into_pages(a["v_cache"], stored_v, a["slot_mapping"])
     if index_k is not None:
-        names = {known.torch(): name for name, known in DTYPES.items()}
-        cache, slots = a["index_cache"], a["index_slot_mapping"]
-        stored = _saturated(norm_rope(index_k, "index_k", a), names[cache.dtype])
-        expected["index_q_out"] = _saturated(norm_rope(index_q, "index_q", a), names[a["index_q_out"].dtype])
-        expected["index_cache"] = _into_pages(cache.double()[:, None], stored, slots)[:, 0]
+        cache, slots, out = a["index_cache"], a["index_slot_mapping"], a["index_q_out"]
+        stored = _saturated(norm_rope(index_k, "index_k", a), cache_inputs.name_of(cache.dtype))
+        expected["index_q_out"] = _saturated(norm_rope(index_q, "index_q", a), cache_inputs.name_of(out.dtype))
+        expected["index_cache"] = cache_inputs.into_pages(cache.double()[:, None], stored, slots)[:, 0]
     return expected
 
 
@@ -230,18 +221,3 @@ def _split(problem: Problem, arguments: Mapping[str, Any]) -> Sequence[Any]:
 
 def _saturated(values: torch.Tensor, of: str) -> torch.Tensor:
     return values.clamp(-dtype(of).max, dtype(of).max) if dtype(of).is_fp8 else values
-
-
-def _inserted(tokens: torch.Tensor, values: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
-    """A copy of tokens [slots, ...] with each row's values in its slot, where it has one."""
-    result = tokens.clone()
-    is_slot = (slots >= 0) & (slots < len(tokens))
-    result[slots[is_slot]] = values[is_slot]
-    return result
-
-
-def _into_pages(cache: torch.Tensor, values: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
-    """A copy of cache [pages, heads, page, head_dim] with values [rows, heads, head_dim] in their slots."""
-    pages, heads, page, dim = cache.shape
-    tokens = cache.transpose(1, 2).reshape(pages * page, heads, dim)
-    return _inserted(tokens, values, slots).reshape(pages, page, heads, dim).transpose(1, 2)

@@ -28,7 +28,7 @@ class QkNormRopeInsert:
     A stored K or V is its value over the scale that a reader multiplies by, saturated at the largest number of an
     8-bit cache. `scalar`: the scale is given. `per_token_head`: it is the head's largest magnitude over the
     largest number of the dtype, 1 where that is 0, and is stored in the scale plane. Index K is stored without a
-    scale, saturated likewise. K and V are quantised from fp32, not from a value rounded to the model's dtype first.
+    scale, saturated likewise. What is quantised is the fp32 value, not one rounded to the model's dtype first.
 
     A row whose slot is negative, or past the cache, is not inserted and its q and index q come out all the same.
     The two caches have a slot mapping each. A position outside the table makes the rotated elements NaN. NaN in
