@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from m3gen.ops import cache_inputs, cache_space, launch_space, page_ops
@@ -139,8 +139,10 @@ class KvConvert:
         to: int,
     ) -> torch.Tensor:
         """One page [kv_heads, page, head_dim] as the target keeps it; its scales go into `expected`."""
+        import torch
+
         here, there = (slice(page * p.page_size, (page + 1) * p.page_size) for page in (at, to))
-        scale = a.get(f"{side}_scale")
+        scale: torch.Tensor = a.get(f"{side}_scale", torch.ones(1))
         if f"source_{side}_scale" in a:
             scale = a[f"source_{side}_scale"][:, here]
         if f"target_{side}_scale" in expected:
@@ -193,7 +195,7 @@ class _Caches:
 
     of: str
     name: str
-    layout: CacheLayout = CacheLayout()
+    layout: CacheLayout = field(default_factory=CacheLayout)
 
     def made(self, problem: Problem, pages: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
         """K and V full of finite numbers. Page-16 forms take turns in one plane, sixteen parts to a page."""
@@ -206,7 +208,7 @@ class _Caches:
         inner = k_shape[2] * k_shape[3] * k_shape[4] * k_shape[5]
         plane = torch.randn((pages, 2 * parts, inner), generator=generator).to(dtype(self.of).torch())
         k, v = plane[:, :parts], plane[:, parts:]
-        return k.unflatten(2, k_shape[2:]), v.unflatten(2, v_shape[2:])
+        return k.view(k_shape), v.view(v_shape)
 
 
 def _case(name: str, problem: Problem, seed: int, source: _Caches, target: _Caches) -> Case:

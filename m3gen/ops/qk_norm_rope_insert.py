@@ -69,8 +69,9 @@ class QkNormRopeInsert:
         """vLLM's fused_minimax_m3_qknorm_rope_kv_insert: 256 threads, 32 of them to a head of one row."""
         heads = min(8, cache_space.power_of_two_at_least(problem.q_heads))
         warps = 4 if device.architecture.vendor is Vendor.AMD else 8
-        values = {"kinds": "apart", "rows": 1, "heads": heads, "num_warps": max(1, warps * heads // 8)}
-        return self.space(problem, device).canonical(values)
+        return self.space(problem, device).canonical(
+            {"kinds": "apart", "rows": 1, "heads": heads, "num_warps": max(1, warps * heads // 8)}
+        )
 
     def variant(self, problem: Problem) -> Mapping[str, Any]:
         return {**cache_space.dtypes(problem), "ROTARY": MINIMAX_M3.rotary_dim}
