@@ -156,7 +156,7 @@ def _case(
     lengths: Sequence[int],
     *,
     layout: CacheLayout = CacheLayout(),  # noqa: B008
-    spare_rows: int = 0,
+    spare_rows: int = 1,
     dequantise: bool = True,
     missing: bool = False,
 ) -> Case:

@@ -56,7 +56,7 @@ def example(problem: Problem) -> dict[str, Any]:
 def cases(problem: Problem, seed: int) -> Iterator[Case]:
     """Awkward slots, positions, values and layouts, then the small end of the peers' grid (tokens 1 and 7 of vLLM
     tests/kernels/test_fused_minimax_m3_qknorm_rope_kv_insert.py)."""
-    page, q = problem.page_size, problem.q_dtype
+    page = problem.page_size
     fp8 = architecture(problem.arch).fp8
     last = 3 * page - 1
     plain = CacheLayout(heads_first=False, interleaved=False)
@@ -65,9 +65,20 @@ def cases(problem: Problem, seed: int) -> Iterator[Case]:
     yield _case("dense layer", problem, seed, [2, -1, page + 7], layout=plain, index=False)
     far = CacheLayout(far=True)
     yield _case("page offset past 2^31", problem, seed, [2 * page + 3], layout=far, index_of=fp8)
-    for tokens, index_of in ((1, q), (7, fp8 if dtype(problem.kv_dtype).is_fp8 else q)):
-        slots = [(31 * token) % (3 * page) for token in range(tokens)]
-        yield _case(f"peers {tokens} tokens", problem, seed, slots, index_of=index_of, grid="peers")
+    yield peers_case(problem, 1, seed)
+    yield peers_case(problem, 7, seed)
+
+
+def peers_case(problem: Problem, tokens: int, seed: int) -> Case:
+    """`tokens` rows in random slots; the index is an 8-bit float where the cache is one."""
+    import torch
+
+    pages = 2 + tokens // problem.page_size
+    slots = torch.randperm(pages * problem.page_size, generator=torch.Generator().manual_seed(seed))[:tokens]
+    kv = dtype(problem.kv_dtype)
+    index_of = kv.name if kv.is_fp8 else problem.q_dtype
+    name = f"peers {tokens} tokens"
+    return _case(name, problem, seed, slots.tolist(), pages=pages, index_of=index_of, grid="peers")
 
 
 def _case(
@@ -80,13 +91,14 @@ def _case(
     layout: CacheLayout = CacheLayout(),  # noqa: B008
     index: bool = True,
     index_of: str = "bf16",
+    pages: int = 3,
     hostile: bool = False,
     grid: str = "awkward",
 ) -> Case:
     import torch
 
     made = _Rows(problem, len(slots), index, torch.Generator().manual_seed(seed))
-    caches = made.caches(layout, index_of)
+    caches = made.caches(layout, index_of, pages)
     arguments = {**made.arguments(), **caches, "slot_mapping": torch.tensor(slots), "eps": _EPS}
     if index:
         arguments["index_slot_mapping"] = torch.tensor(slots if index_slots is None else index_slots)
@@ -139,9 +151,9 @@ class _Rows:
         kinds = ("q", "k", "index_q", "index_k") if self.index else ("q", "k")
         return made | {f"{kind}_weight": self._randn(dim, scale=0.2) for kind in kinds}
 
-    def caches(self, layout: CacheLayout, index_of: str) -> dict[str, torch.Tensor]:
-        """Three pages each and what goes with them."""
-        p, pages = self.problem, 3
+    def caches(self, layout: CacheLayout, index_of: str, pages: int) -> dict[str, torch.Tensor]:
+        """The caches and what goes with them."""
+        p = self.problem
         k_cache, v_cache = cache_inputs.kv_caches(p, pages, layout, self.generator)
         made = {"k_cache": k_cache, "v_cache": v_cache}
         if self.index:
