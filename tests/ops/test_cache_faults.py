@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from m3gen import ops
 from m3gen.codegen import load_module, render, trace
 from m3gen.compiler.compile import prepare
-from m3gen.evaluate.comparison import compare
 from m3gen.interpreter import interpreting
-from m3gen.ops import cache_inputs, norm_rope_inputs
+from m3gen.ops import cache_inputs
+from m3gen.ops.kv_convert import page16_shapes
 from m3gen.spec import Problem, dtype
 from m3gen.targets import Device
 from tests.ops import cache_problems
@@ -242,8 +242,6 @@ def test_to_page_16_and_back_is_the_identity(order: list[int], scale: str) -> No
     generator = torch.Generator().manual_seed(order[0])
     source = cache_inputs.kv_caches(of, 4, cache_inputs.CacheLayout(), generator)
     back = cache_inputs.kv_caches(of, 4, cache_inputs.CacheLayout(heads_first=False, interleaved=False), generator)
-    from m3gen.ops.kv_convert import page16_shapes
-
     middle = [torch.empty(shape, dtype=source[0].dtype) for shape in page16_shapes(of, 4, of.kv_dtype)]
     there = torch.tensor([[page, order[page]] for page in range(4)])
     extra = scalars(0.3) if scale == "scalar" else {}
@@ -253,28 +251,3 @@ def test_to_page_16_and_back_is_the_identity(order: list[int], scale: str) -> No
         run(*middle, *back, there.flip(1), source_layout="page16", **extra)
     for before, after in zip(source, back, strict=True):
         assert torch.equal(before.contiguous().view(torch.uint8), after.contiguous().view(torch.uint8))
-
-
-@pytest.mark.parametrize("heads", [(8, 2), (16, 4), (64, 4)])
-def test_the_peers_grid_of_the_fused_op(heads: tuple[int, int]) -> None:
-    """vLLM test_fused_minimax_m3_qknorm_rope_kv_insert.py: tokens 1, 7, 64, 513; rtol = atol = 1e-2, V exact."""
-    q_heads, kv_heads = heads
-    of, device = cache_problems.problem("qk_norm_rope_insert", kv_heads=kv_heads, group_size=q_heads // kv_heads)
-    op = ops.get("qk_norm_rope_insert")
-
-    class Wide(type(op)):  # type: ignore[misc]
-        """Tiles past the space, so that the interpreter sees few programs."""
-
-        def flags(self, *args: Any) -> dict[str, Any]:
-            return {**super().flags(*args), "ROWS": 64, "HEADS": 16}
-
-    run = load_module(render(Wide(), of, op.default(of, device))).qk_norm_rope_insert
-    for tokens in (1, 7, 64, 513):
-        case = norm_rope_inputs.peers_case(of, tokens, seed=tokens)
-        reference = op.reference(case)
-        with interpreting():
-            run(**case.arguments)
-        outputs = {name: case.arguments[name] for name in case.outputs}
-        assert not compare(outputs, reference, (), op.tolerance(of, "peers"), case.exact).reason
-        for name in ("q_out", "index_q_out", "k_cache", "index_cache"):
-            assert torch.allclose(outputs[name].double(), reference[name], rtol=1e-2, atol=1e-2)

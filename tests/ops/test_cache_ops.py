@@ -170,7 +170,7 @@ WRONG = (
         ".to(tl.float32) * 1.002\n    has_partner",
     ),
     ("kv_insert", "per_token_head", "tl.where(scale > 0.0, scale, 1.0)", "scale"),
-    ("kv_insert", "scalar", "tl.clamp(", "(lambda x, *_, **__: x)("),
+    ("kv_insert", "scalar", "-240.0, 240.0", "-224.0, 224.0"),
     ("kv_insert", "none", "return slot, is_live & (slot >= 0) & (slot < slots)", SLOT_CLAMPED),
     ("kv_insert", "none", "slot_mapping_ptr, index_slots", "slot_mapping_ptr, 0 * index_slots"),
     ("kv_gather", "scalar", "* tl.load(scale_ptr)", "* 1.0"),
