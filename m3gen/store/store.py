@@ -244,7 +244,7 @@ class Store:
     def winners(self, *, arch: str | None = None, op: str | None = None) -> list[Winner]:
         """Per problem the best evaluation whose candidate is verified, in the order of the problems.
 
-        Measured before predicted, then the newest judge, then the least time.
+        Measured before predicted, then the newest judge, then as `evaluate.ranking` says.
         """
         with self._read() as session:
             return winners.winners(session, arch=arch, op=op)
