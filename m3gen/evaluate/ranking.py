@@ -19,19 +19,21 @@ K = TypeVar("K", bound=Hashable)
 def ranked(evaluations: Mapping[K, Evaluation], registers: Callable[[str], int | None]) -> Iterator[K]:
     """Candidates of one problem that one judge found OK at one stage, by their evaluations, the best first.
 
-    Predicted times within one step of `TIE` are a tie: the candidate with the fewest registers in any launch
-    goes first, then the one with the fewest launches, then the faster, then the one that `evaluations` has
-    first. Measured times do not tie. `registers` of a launch by the key of its facts, None if they are not
-    known; it is asked for ties alone, and only as far as the order is followed.
+    Predicted times within one step of `TIE` are a tie. The baseline (`environment["baseline"]`) stands against
+    what does not clearly beat it; else the candidate with the fewest registers in any launch goes first, then the
+    one with the fewest launches, then the faster, then the one that `evaluations` has first. Measured times do not
+    tie. `registers` of a launch by the key of its facts, None if they are not known; it is asked for ties alone,
+    and only as far as the order is followed.
 
     Steps have fixed edges, so that the order of two candidates does not depend on a third: the first verified
     one of all is the first one of the verified. A tie across an edge goes to the faster candidate.
     """
 
-    def frugality(candidate: K) -> tuple[int, int, float]:
+    def frugality(candidate: K) -> tuple[bool, int, int, float]:
         evaluation = evaluations[candidate]
         known = [found for key in evaluation.facts if (found := registers(key)) is not None]
-        return max(known, default=0), len(known), _time(evaluation)
+        stands = bool(evaluation.environment.get("baseline"))
+        return not stands, max(known, default=0), len(known), _time(evaluation)
 
     def step(candidate: K) -> float:
         return _step(evaluations[candidate])

@@ -76,6 +76,7 @@ class _Contender:
     judge: str
     value_us: float
     verification: int
+    baseline: bool | None
     keys: list[str] = field(default_factory=list)
 
 
@@ -111,7 +112,12 @@ def _evaluation(one: _Contender) -> Evaluation:
     """As much of it as ranking looks at."""
     facts = tuple(one.keys)
     return Evaluation(
-        stage=Stage(one.stage), status=Status.OK, judge=one.judge, value_us=one.value_us, facts=facts
+        stage=Stage(one.stage),
+        status=Status.OK,
+        judge=one.judge,
+        value_us=one.value_us,
+        facts=facts,
+        environment={"baseline": bool(one.baseline)},
     )
 
 
@@ -132,7 +138,8 @@ def _verified(*, arch: str | None, op: str | None) -> Select[Any]:
         ),
         verdicts.c.status == Status.OK.value,
     )
-    columns = (row.id, row.problem_sha, row.stage, row.judge, row.value_us, verdicts.c.id)
+    baseline = row.environment["baseline"].as_boolean()
+    columns = (row.id, row.problem_sha, row.stage, row.judge, row.value_us, verdicts.c.id, baseline)
     query = (
         select(*columns, FactsRow.key, FactsRow.facts["registers"].as_integer())
         .join(ProblemRow, ProblemRow.sha == row.problem_sha)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +31,12 @@ def test_the_faster_first() -> None:
 
 def test_a_tie_goes_to_the_fewest_registers_of_any_launch() -> None:
     assert order(evaluation(5.0, "large", "small"), evaluation(5.01, "medium")) == [1, 0]
+
+
+def test_the_baseline_stands_against_what_does_not_clearly_beat_it() -> None:
+    baseline = replace(evaluation(5.0, "large", "large"), environment={"baseline": True})
+    assert order(evaluation(5.01, "small"), baseline) == [1, 0]
+    assert order(evaluation(4.5, "small"), baseline) == [0, 1]
 
 
 def test_then_to_the_fewest_launches() -> None:

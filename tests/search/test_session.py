@@ -328,11 +328,20 @@ def test_verdicts_are_shared_by_a_group(bench: Bench):
 
 def test_ties_go_to_fewer_registers_then_fewer_launches(bench: Bench):
     bench.cost = lambda us: 5.0 + us / 1000  # all within two percent
+    bench.wrong = {bench.op.default(problem(), DEVICE)}  # it would stand against them all
     frugal = whole_space(bench)[7]
     bench.registers = {frugal: 32}
     (row,) = bench.session(budget="1000").run().rows
     assert (row.config, row.registers) == (frugal, 32)
-    bench.registers = {}
+
+
+def test_a_tie_with_the_default_leaves_the_default(bench: Bench):
+    bench.cost = lambda us: 5.0 + us / 1000
+    bench.registers = {whole_space(bench)[7]: 32}
+    (row,) = bench.session(budget="1000").run().rows
+    assert row.config == bench.op.default(problem(), DEVICE)
+    assert row.ratio == 1.0
+    assert bench.store.winners()[0].config == row.config
 
 
 @pytest.mark.parametrize("seed", range(6))
