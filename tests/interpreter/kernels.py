@@ -210,6 +210,6 @@ def total_in_float32(x, y, BLOCK: tl.constexpr):
 @triton.jit
 def count_to_the_largest(x, y, BLOCK: tl.constexpr):
     turns = 0
-    for _ in range(0, tl.max(tl.load(x + tl.arange(0, BLOCK)), 0)):
+    for _ in range(tl.max(tl.load(x + tl.arange(0, BLOCK)), 0)):
         turns += 1
     tl.store(y, turns)
