@@ -91,9 +91,18 @@ class Op(Protocol):
     Only `example`, `cases` and `reference` may import torch, and they import it when called.
     """
 
-    name: str
-    title: str  # one line, opens the docstring of its modules
-    template: str  # file under templates/, e.g. "sparse_decode.py.jinja"
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str:
+        """One line, opens the docstring of its modules."""
+        ...
+
+    @property
+    def template(self) -> str:
+        """File under templates/, e.g. "sparse_decode.py.jinja"."""
+        ...
 
     def problem(self, device: Device, shard: Shard, cache: Cache, query_len: int) -> Problem | None:
         """The op on MiniMax-M3's shapes, at the smallest load; None when it has no variant for this cache."""

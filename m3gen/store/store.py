@@ -16,7 +16,7 @@ from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.verification import Verification
 from m3gen.space.config import Config
 from m3gen.spec import Problem, Status
-from m3gen.store import dialect, faults, identity, rows, winners
+from m3gen.store import dialect, faults, history, identity, rows, winners
 from m3gen.store.check import logical_faults
 from m3gen.store.engine import open_engine
 from m3gen.store.location import Location
@@ -31,7 +31,7 @@ from m3gen.store.models import (
     SessionRow,
     VerificationRow,
 )
-from m3gen.store.records import Record, Winner
+from m3gen.store.records import FailureCount, Record, SessionRecord, Winner
 
 _UPDATE_SESSION = update(SessionRow).where(SessionRow.id == bindparam("session"))
 RUNNING = "running"  # the state of a session that has not ended, or was killed
@@ -244,10 +244,20 @@ class Store:
     def winners(self, *, arch: str | None = None, op: str | None = None) -> list[Winner]:
         """Per problem the best evaluation whose candidate is verified, in the order of the problems.
 
-        Measured before predicted, then the newest judge, then the least time.
+        Measured before predicted, then the newest judge, then as `evaluate.ranking` says.
         """
         with self._read() as session:
             return winners.winners(session, arch=arch, op=op)
+
+    def sessions(self, *, arch: str | None = None, op: str | None = None) -> list[SessionRecord]:
+        """All sessions, or those on a problem of one architecture or op, oldest first."""
+        with self._read() as session:
+            return history.sessions(session, arch=arch, op=op)
+
+    def failures(self, *, arch: str | None = None, op: str | None = None) -> list[FailureCount]:
+        """Failed candidates by stage, status and rule, those of the gate too, the most frequent first."""
+        with self._read() as session:
+            return history.failures(session, arch=arch, op=op)
 
     def check(self) -> list[str]:
         """Faults of the file and of what is in it, one a line; empty if it is sound."""
