@@ -75,26 +75,30 @@ def inputs(problem: Problem) -> dict[str, Any]:
 
 
 def attention(problem: Problem, arguments: dict[str, Any]) -> torch.Tensor:
-    """The same in float64 by torch: gather the selected tokens, then scaled dot-product attention."""
+    """The same in float64: torch's scaled dot-product attention over the tokens that each row selects."""
     out = torch.zeros(arguments["q"].shape, dtype=torch.float64)
     for row, length in enumerate(SEQ_LENS):
         for head in range(problem.kv_heads if length else 0):
-            chosen = [block for block in arguments["topk_ids"][head, row].tolist() if block >= 0]
-            tokens = []
-            for side in ("k", "v"):
-                scale = arguments[f"{side}_scale"].item() if problem.kv_scale == "scalar" else 1.0
-                pages = [
-                    arguments[f"{side}_cache"][arguments["block_table"][row, block], head] for block in chosen
-                ]
-                live = [min(problem.page_size, length - block * problem.page_size) for block in chosen]
-                parts = [one[:count].double() * scale for one, count in zip(pages, live, strict=True)]
-                tokens.append(torch.cat(parts))
             group = slice(head * problem.group_size, (head + 1) * problem.group_size)
-            query = arguments["q"][row, group].double()
             out[row, group] = torch.nn.functional.scaled_dot_product_attention(
-                query, *tokens, scale=arguments["softmax_scale"]
+                arguments["q"][row, group].double(),
+                selected(problem, arguments, "k", row, head),
+                selected(problem, arguments, "v", row, head),
+                scale=arguments["softmax_scale"],
             )
     return out
+
+
+def selected(problem: Problem, arguments: dict[str, Any], side: str, row: int, head: int) -> torch.Tensor:
+    """Keys or values of the blocks that a row selects, dequantised: float64 [tokens, head_dim]."""
+    parts = []
+    for block in arguments["topk_ids"][head, row].tolist():
+        if block >= 0:
+            page = arguments["block_table"][row, block]
+            live = min(problem.page_size, SEQ_LENS[row] - block * problem.page_size)
+            parts.append(arguments[f"{side}_cache"][page, head, :live].double())
+    scale = arguments[f"{side}_scale"].double() if problem.kv_scale == "scalar" else 1.0
+    return torch.cat(parts) * scale
 
 
 def main(tables: str | None = None) -> int:
