@@ -28,7 +28,7 @@ def test_the_default_is_tp4_with_both_caches_at_four_loads() -> None:
 
 
 def test_problems_are_folded_by_their_op_and_each_comes_once() -> None:
-    [only] = problems.build(MI300X, kv=["bf16"], rows=["3,4", "4"], context=100_000)
+    [only] = problems.build(MI300X, op=["sparse_decode"], kv=["bf16"], rows=["3,4", "4"], context=100_000)
     assert (only.rows, only.context) == (4, 2048)
 
 
