@@ -10,7 +10,7 @@ from m3gen.ops import decode_attention, decode_inputs, launch_space
 from m3gen.ops.base import Cache, Case, Tolerance, Work, decode_problem
 from m3gen.ops.decode_attention import Values, power_of_two_at_least, power_of_two_at_most
 from m3gen.space import Config, Constraint, PowerOfTwo, Space
-from m3gen.spec import CONTEXT_BUCKETS, Problem, Shard, bucket
+from m3gen.spec import CONTEXT_BUCKETS, Problem, Shard, bucket, dtype
 from m3gen.targets import Device
 
 if TYPE_CHECKING:
@@ -68,15 +68,19 @@ class SparseDecode:
     def default(self, problem: Problem, device: Device) -> Config:
         """vLLM's common sparse decode (vllm/models/minimax_m3/common/ops/sparse_attn.py): whole-page tiles,
         TARGET_GRID 256 programs, partials in the query's dtype, a merge kernel, Triton's default launch options.
+
+        Where that spills or does not fit, the nearest that does: fp32, which nothing serves, in tiles of 16
+        tokens; on sm_100 fp8 V is asked for together with K (6 registers spilled otherwise, Triton 3.9).
         """
+        together = device.arch == "sm_100" and dtype(problem.kv_dtype).is_fp8
         programs = problem.rows * problem.kv_heads
         splits = power_of_two_at_most(max(1, min(problem.topk, 256 // programs)))
         values: dict[str, Any] = {
-            "tile_n": problem.page_size,
+            "tile_n": 16 if problem.kv_dtype == "fp32" else problem.page_size,
             "splits": splits,
             "page_splits": 1,
             "heads_in": "m",
-            "loads": "apart",
+            "loads": "together" if together else "apart",
             "masked_loads": True,
             "partials": problem.q_dtype,
             "merge": "kernel",
