@@ -11,7 +11,7 @@ from m3gen.ops.base import Cache, Case, Tolerance, Work, decode_problem
 from m3gen.ops.decode_attention import Values, power_of_two_at_least, power_of_two_at_most
 from m3gen.space import Config, Constraint, PowerOfTwo, Space
 from m3gen.spec import CONTEXT_BUCKETS, Problem, Shard, bucket, dtype
-from m3gen.targets import Device
+from m3gen.targets import Device, Vendor
 
 if TYPE_CHECKING:
     import torch
@@ -70,9 +70,9 @@ class SparseDecode:
         TARGET_GRID 256 programs, partials in the query's dtype, a merge kernel, Triton's default launch options.
 
         Where that spills or does not fit, the nearest that does: fp32, which nothing serves, in tiles of 16
-        tokens; on sm_100 fp8 V is asked for together with K (6 registers spilled otherwise, Triton 3.9).
+        tokens; in fp8 on NVIDIA V is asked for together with K (6 to 8 registers spilled otherwise, Triton 3.9).
         """
-        together = device.arch == "sm_100" and dtype(problem.kv_dtype).is_fp8
+        together = device.architecture.vendor is Vendor.NVIDIA and dtype(problem.kv_dtype).is_fp8
         programs = problem.rows * problem.kv_heads
         splits = power_of_two_at_most(max(1, min(problem.topk, 256 // programs)))
         values: dict[str, Any] = {
@@ -136,8 +136,9 @@ class SparseDecode:
         usual = decode_inputs.Layout()
         # One below, at and one above a page; one token; padding; more pages than a list holds; stale list tails.
         # Several rows of one request straddle an edge by themselves.
-        edges = [query_len, page - 1, page] if query_len == 1 else []
-        lengths = [*edges, page + 1, 0, problem.topk * page + query_len, 2 * page + 44]
+        lengths = [0, problem.topk * page + query_len, page + 1]
+        if query_len == 1:
+            lengths = [1, page - 1, page, *lengths, 2 * page + 44]
         yield builder(usual).case("lengths", lengths, hostile=True)
         plain = decode_inputs.Layout(heads_first=False, interleaved=False, padded_rows=False)
         yield builder(plain).case("plain layout", [2 * page + 1, 0], hostile=True)
@@ -145,19 +146,20 @@ class SparseDecode:
         yield builder(far).case("page offset past 2^31", [page + 1])
         if query_len > 1:  # rows before the sequence began
             yield builder(usual).case("shorter than the query", [max(1, query_len - 2), page + 1])
-        for heads_first, lens in ((True, (130, 257)), (False, (129, 200, 384, 0))):
-            layout = decode_inputs.Layout(heads_first=heads_first)
-            name = f"peers {'HND' if heads_first else 'NHD'} {'-'.join(map(str, lens))}"
-            yield builder(layout).case(name, lens, grid="peers")
+        if query_len in (1, 4):
+            # Every length of theirs; (130, 257) alone lies within 5 % of their mean, whatever the kernel.
+            yield builder(decode_inputs.Layout()).case("peers HND 130-257-384", [130, 257, 384], grid="peers")
+            layout = decode_inputs.Layout(heads_first=False)
+            yield builder(layout).case("peers NHD 129-200-0", [129, 200, 0], grid="peers")
 
     def reference(self, case: Case) -> dict[str, torch.Tensor]:
         return {"out": decode_inputs.reference(case.problem, case.arguments)}
 
     def tolerance(self, problem: Problem, grid: str) -> Tolerance:
-        """On the peers' grid vLLM's own bounds besides (tests/kernels/attention/test_minimax_m3.py: mean
-        2.5e-4, max 1.7e-2)."""
+        """On the peers' grid vLLM's own bounds besides, which are for unscaled caches
+        (tests/kernels/attention/test_minimax_m3.py: mean 2.5e-4, max 1.7e-2)."""
         bounds = decode_attention.awkward(problem)
-        if grid == "peers":
+        if grid == "peers" and not dtype(problem.kv_dtype).is_fp8:
             return replace(bounds, mean_abs=2.5e-4, max_abs=1.7e-2, source="vLLM test_minimax_m3.py")
         return bounds
 
