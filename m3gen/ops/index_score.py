@@ -20,6 +20,8 @@ Values = Mapping[str, Any]
 
 # A vector product of more elements a lane than this spills on every architecture.
 _VECTOR_ELEMENTS_PER_LANE = 128
+# The vector unit takes one pair after the other; the matrix unit 16 at once.
+_MOST_VECTOR_PAIRS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,15 @@ class IndexScore:
                 "heads_in", ("m", "n"), default="m", active=is_matrix, doc="which side of the matrix unit q takes"
             ),
             PowerOfTwo("tile_n", 16, problem.page_size, default=problem.page_size, doc="tokens per iteration"),
-            Choice("share", ("splits", "blocks"), default="splits", doc="what is fixed: programs, or blocks of one"),
-            PowerOfTwo("splits", 1, 256, default=64, active=lambda c: c["share"] == "splits", doc="programs a tile"),
-            PowerOfTwo("blocks", 1, 64, default=8, active=lambda c: c["share"] == "blocks", doc="blocks a program"),
+            Choice(
+                "share", ("splits", "blocks"), default="splits", doc="what is fixed: programs, or blocks of one"
+            ),
+            PowerOfTwo(
+                "splits", 1, 256, default=64, active=lambda c: c["share"] == "splits", doc="programs a tile"
+            ),
+            PowerOfTwo(
+                "blocks", 1, 64, default=8, active=lambda c: c["share"] == "blocks", doc="blocks a program"
+            ),
             Flag("masked_loads", default=False, doc="mask dead tokens in the load, or load whole tiles"),
         ]
         if problem.group_size > 1:
@@ -79,6 +87,12 @@ class IndexScore:
         if problem.query_len > 1:
             most = min(16, _power_of_two_at_least(problem.query_len))
             structure.append(PowerOfTwo("rows_packed", 1, most, default=most, doc="query rows in one tile"))
+
+        def pairs(c: Values) -> int:
+            """(Query row, head) pairs in one tile, rounded up as the kernel does."""
+            heads = 1 if problem.group_size == 1 or c["heads"] == "apart" else problem.group_size
+            return _power_of_two_at_least(heads * (c["rows_packed"] if problem.query_len > 1 else 1))
+
         shape = tuple(p.name for p in structure if p.name in ("heads", "rows_packed"))
         launch = [
             replace(p, active=is_matrix) if p.name in ("matrix_instr_nonkdim", "kpack") else p
@@ -95,18 +109,23 @@ class IndexScore:
                 "a lane would load less than 16 bytes of a tile",
             ),
             Constraint(
+                "vector_pairs",
+                ("scorer", *shape),
+                lambda c: is_matrix(c) or pairs(c) <= _MOST_VECTOR_PAIRS,
+                f"more than {_MOST_VECTOR_PAIRS} queries are the matrix unit's work",
+            ),
+            Constraint(
                 "vector_registers",
-                ("scorer", "tile_n", "num_warps", *shape),
+                ("scorer", "tile_n", "num_warps"),
                 lambda c: (
                     is_matrix(c)
-                    or _pairs(problem, c) * c["tile_n"] * problem.head_dim
-                    <= _VECTOR_ELEMENTS_PER_LANE * wave * c["num_warps"]
+                    or c["tile_n"] * problem.head_dim <= _VECTOR_ELEMENTS_PER_LANE * wave * c["num_warps"]
                 ),
                 f"a lane would hold more than {_VECTOR_ELEMENTS_PER_LANE} products",
             ),
             *launch_space.constraints(
                 device,
-                tile_m=lambda c: max(16, _pairs(problem, c)),
+                tile_m=lambda c: max(16, pairs(c)),
                 tile_m_needs=shape,
                 # The rule is of a K and a V tile; here is K alone.
                 bytes_per_token=problem.head_dim * operand.bytes // 2,
@@ -120,7 +139,9 @@ class IndexScore:
         NVIDIA (vllm/models/minimax_m3/common/ops/index_topk.py): the matrix unit, TARGET_GRID 4096 programs over
         at most 256 splits. AMD (vllm/models/minimax_m3/amd/ops/index_topk.py): a target of 512 programs and the
         vector unit for a single pair; with bf16 keys on gfx950 1024 of 2 warps and one stage up to 8 and from 20
-        to 64 requests, 768 up to 11. Several heads with several query rows run 4 warps and two stages.
+        to 64 requests, 768 up to 11. Several heads with several query rows run 4 warps and two stages. vLLM has no
+        fp32 keys, whose whole pages fit no LDS, and no fp8 ones on sm_100, where Triton's third stage spills:
+        these take 32 tokens at a time, and two stages.
         """
         requests = max(1, problem.rows // problem.query_len)
         launch = launch_space.field_default(device)
@@ -134,10 +155,12 @@ class IndexScore:
                 launch |= {"num_warps": 2, "num_stages": 1}
         if problem.group_size > 1 and problem.query_len > 1:
             launch |= {"num_warps": 4, "num_stages": 2}
+        if dtype(problem.kv_dtype).is_fp8 or problem.kv_dtype == "fp32":
+            launch["num_stages"] = 2
         values: dict[str, Any] = {
             "scorer": scorer,
             "heads_in": "m",
-            "tile_n": problem.page_size,
+            "tile_n": 32 if problem.kv_dtype == "fp32" else problem.page_size,
             "share": "splits",
             "splits": _power_of_two_at_most(max(1, min(256, target // requests))),
             "masked_loads": False,
@@ -232,13 +255,6 @@ def _operand(problem: Problem) -> Any:
             f"index_score takes queries and keys of one fp8 dialect, got {q.name} and {kv.name}: cast one of them"
         )
     return q if q is kv else dtype("bf16")
-
-
-def _pairs(problem: Problem, config: Values) -> int:
-    """(Query row, head) pairs in one tile, rounded up as the kernel does."""
-    heads = 1 if problem.group_size == 1 or config["heads"] == "apart" else problem.group_size
-    rows = int(config["rows_packed"]) if problem.query_len > 1 else 1
-    return _power_of_two_at_least(heads * rows)
 
 
 def _power_of_two_at_most(value: int) -> int:
