@@ -20,7 +20,7 @@ from m3gen.store import dialect, faults, history, identity, rows, winners
 from m3gen.store.check import logical_faults
 from m3gen.store.engine import open_engine
 from m3gen.store.location import Location
-from m3gen.store.migrate import migrate, require_current
+from m3gen.store.migrate import migrate, require_current, require_ours
 from m3gen.store.models import (
     ConfigRow,
     EvaluationRow,
@@ -63,12 +63,15 @@ class Store:
         with faults.as_user_errors(location):
             engine = open_engine(location, read_only=read_only)
             try:
-                if not read_only:
-                    dialect.use_write_ahead_log(engine)
                 with engine.connect() as connection:
                     if found := dialect.damage(connection):
                         raise faults.damaged(location, found[0])
-                require_current(engine, location) if read_only else migrate(engine, location)
+                    require_ours(connection, location)  # before anything in the file is changed
+                if read_only:
+                    require_current(engine, location)
+                else:
+                    dialect.use_write_ahead_log(engine)
+                    migrate(engine, location)
             except BaseException:
                 engine.dispose()
                 raise

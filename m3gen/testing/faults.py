@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from m3gen.errors import UserError
+
 if TYPE_CHECKING:
     from m3gen.compiler.request import CompileRequest, CompileResult
     from m3gen.evaluate.gate import GateRequest
@@ -35,6 +37,7 @@ def perform(deed: tuple[str, Any]) -> Any:
         "echo": echo,
         "abort": abort,
         "raise": raise_error,
+        "refuse": refuse,
         "exit": exit_process,
         "suicide": kill_itself,
         "hang": hang,
@@ -73,6 +76,11 @@ def abort(message: str) -> None:
 def raise_error(message: str) -> None:
     """An exception of several lines."""
     raise ValueError(f"first line\n  {message}")
+
+
+def refuse(message: str) -> None:
+    """What a handler does that cannot work for any payload."""
+    raise UserError(message)
 
 
 def exit_process(code: int) -> None:

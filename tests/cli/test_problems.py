@@ -15,7 +15,7 @@ MI300X = default_device("gfx942")
 
 
 def build(**options: Any) -> list[tuple[int, str, str, int]]:
-    found = problems.build(MI300X, **options)
+    found = problems.build(MI300X, **{"op": ["sparse_decode"], **options})
     return [(p.q_heads, p.kv_dtype, p.kv_scale, p.rows) for p in found]
 
 
@@ -24,17 +24,17 @@ def test_the_default_is_tp4_with_both_caches_at_four_loads() -> None:
     of_one_op = [(16, "bf16", "none", rows) for rows in loads] + [
         (16, "e4m3fnuz", "scalar", rows) for rows in loads
     ]
-    assert build() == of_one_op * len(ops.names())
+    assert build(op=None) == of_one_op * len(ops.names())
 
 
 def test_problems_are_folded_by_their_op_and_each_comes_once() -> None:
-    [only] = problems.build(MI300X, kv=["bf16"], rows=["3,4", "4"], context=100_000)
+    [only] = problems.build(MI300X, op=["sparse_decode"], kv=["bf16"], rows=["3,4", "4"], context=100_000)
     assert (only.rows, only.context) == (4, 2048)
 
 
 def test_fp8_is_the_dialect_of_the_architecture() -> None:
     for one in DEVICES.values():
-        [problem] = problems.build(one, kv=["fp8"], rows=["1"])
+        [problem] = problems.build(one, op=["sparse_decode"], kv=["fp8"], rows=["1"])
         assert problem.kv_dtype == one.architecture.fp8
         assert problem.compute_units == one.compute_units
 
