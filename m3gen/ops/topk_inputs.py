@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,8 @@ def reference(problem: Problem, arguments: Mapping[str, Any]) -> dict[str, torch
     for head, of_head in enumerate(scores):
         for row, of_row in enumerate(of_head):
             count = num_blocks(problem, seq_lens, row)
-            order = sorted(range(count), key=lambda b, s=of_row: (s[b] != s[b], -s[b] if s[b] == s[b] else 0.0, b))
+            keys = [(math.isnan(score), 0.0 if math.isnan(score) else -score, b) for b, score in enumerate(of_row[:count])]
+            order = [block for *_, block in sorted(keys)]
             chosen = order[: problem.topk]
             listed = sorted(chosen) if arguments.get("ascending") else chosen
             padded = [*listed, *[-1] * (problem.topk - len(listed))]

@@ -29,7 +29,7 @@ DEEDS: Mapping[tuple[int, int], tuple[str, Any]] = {
     (16, 4): ("abort", "a candidate that the compiler cannot take"),
 }
 # Its pipeline holds two whole pages of K and V in bf16, 128 KiB; gfx942 has 64 KiB of LDS for a workgroup.
-TOO_LARGE = (128, 4)
+TOO_LARGE = (128, 3)
 FAILURES = {Status.COMPILE_ABORT: 1, Status.TIMEOUT: 1, Status.RESOURCES: 1}
 
 OPEN_GATE = "m3gen.testing.faults:wave_through"  # for those who do not want to wait for the real one
