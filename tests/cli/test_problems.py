@@ -89,3 +89,8 @@ def test_what_is_refused_is_named_with_a_way_out(options: dict[str, Any], names:
 def test_a_device_of_another_architecture_is_refused() -> None:
     with pytest.raises(UserError, match="--device H200 is a sm_90 device, not gfx942: name --arch sm_90, or"):
         problems.find_device("gfx942", "H200")
+
+
+def test_one_op_is_the_default_and_all_means_all() -> None:
+    assert [op.name for op in problems.find_ops(None)] == ["sparse_decode"]
+    assert [op.name for op in problems.find_ops(["all"])] == list(ops.names())
