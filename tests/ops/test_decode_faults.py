@@ -206,11 +206,14 @@ def test_kernels_are_compiled_while_serving(op: str, fp8: bool, arch: str) -> No
 def test_what_lies_past_the_end_in_the_last_page_drifts_into_the_output(
     op: str, masked: bool, heads_in: str
 ) -> None:
-    """vllm-ascend#13391: NaN there, and a table exactly as wide as the context."""
-    problem, chosen = decode.tiny(op), decode.config(masked_loads=masked, heads_in=heads_in)
-    arguments = decode.inputs(problem, chosen, [PAGE + 3], padded_rows=False)
-    assert arguments["block_table"].shape == (1, 2)
-    last = int(arguments["block_table"][0, 1])
+    """vllm-ascend#13391: NaN there; and past the last column of the table stands a page that does not exist."""
+    problem = decode.tiny(op)
+    chosen = decode.config(masked_loads=masked, heads_in=heads_in, splits=2)  # of 3 tiles
+    arguments = decode.inputs(problem, chosen, [2 * PAGE + 3], padded_rows=False)
+    table = torch.full((1, 8), 2**30, dtype=torch.int32)
+    table[:, :3] = arguments["block_table"]
+    arguments["block_table"] = table[:, :3]
+    last = int(table[0, 2])
     assert all(arguments[f"{side}_cache"][last, :, 3:].isnan().all() for side in "kv")
     decode.check(problem, chosen, arguments)
 
