@@ -142,7 +142,10 @@ def reference(problem: Problem, arguments: Mapping[str, Any]) -> dict[str, torch
     for head, of_head in enumerate(scores):
         for row, of_row in enumerate(of_head):
             count = num_blocks(problem, seq_lens, row)
-            keys = [(math.isnan(score), 0.0 if math.isnan(score) else -score, b) for b, score in enumerate(of_row[:count])]
+            keys = [
+                (math.isnan(score), 0.0 if math.isnan(score) else -score, b)
+                for b, score in enumerate(of_row[:count])
+            ]
             order = [block for *_, block in sorted(keys)]
             chosen = order[: problem.topk]
             listed = sorted(chosen) if arguments.get("ascending") else chosen
