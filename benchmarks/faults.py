@@ -2,7 +2,7 @@
 
 python benchmarks/faults.py
 
-Six candidates of `sparse_decode` on gfx942, compiled by real workers and taken through the real gate. One worker
+Five candidates of `sparse_decode` on gfx942, compiled by real workers and taken through the real gate. One worker
 calls abort(), as LLVM does; one hangs with the signals ignored that would end it, until its deadline of 20
 seconds; one candidate compiles to more LDS than a workgroup may have. Takes a minute or two.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,16 +34,15 @@ def example(problem: Problem, flags: Mapping[str, Any]) -> dict[str, Any]:
 def cases(problem: Problem, flags: Mapping[str, Any], seed: int) -> Iterator[Case]:
     """Every kind of score in every row of each case, at block counts around the list's length and the tile's."""
     topk, tile, page = problem.topk, int(flags["TILE"]), problem.page_size
-    some = [0, 1, page - 1, page, page + 1, (topk - 1) * page + 1, topk * page, topk * page + 1, 20 * page]
+    some = [0, 1, page - 1, page + 1, (topk - 1) * page + 1, topk * page, topk * page + 1, 20 * page]
     yield case(problem, flags, "lengths", some, seed)
-    yield case(problem, flags, "page table", some, seed, ascending=True, pages_per_block=8)
-    tiles = [(tile + d) * page for d in (-1, 0, 1)]
-    split = int(flags["SPLITS"]) * tile * page + 3 * page + 5
-    yield case(problem, flags, "tile edges", [*tiles, split], seed, pages_per_block=16)
+    yield case(problem, flags, "page table", [0, page - 1, 20 * page - 3], seed, ascending=True, pages_per_block=8)
+    edges = [(tile + d) * page for d in (-1, 0, 1)]
+    yield case(problem, flags, "tile edges", [*edges, 3 * tile * page - 5], seed, pages_per_block=16)
     if problem.query_len > 1:  # rows before the sequence began, and rows on either side of a block's edge
         yield case(problem, flags, "shorter than the query", [max(1, problem.query_len - 2), page + 1], seed)
-    # The largest counts of vLLM's grid (tests/kernels/attention/test_minimax_m3.py) stand in for all of them here.
-    yield case(problem, flags, "peers", [7, page + 1, 8 * page + 1, 32 * page + 1], seed, grid="peers")
+    # Of the lengths of vLLM's grid (tests/kernels/attention/test_minimax_m3.py) those that fill a list.
+    yield case(problem, flags, "peers", [8 * page + 1, 32 * page + 1], seed, grid="peers")
 
 
 def case(
@@ -142,7 +142,11 @@ def reference(problem: Problem, arguments: Mapping[str, Any]) -> dict[str, torch
     for head, of_head in enumerate(scores):
         for row, of_row in enumerate(of_head):
             count = num_blocks(problem, seq_lens, row)
-            order = sorted(range(count), key=lambda b, s=of_row: (s[b] != s[b], -s[b] if s[b] == s[b] else 0.0, b))
+            keys = [
+                (math.isnan(score), 0.0 if math.isnan(score) else -score, b)
+                for b, score in enumerate(of_row[:count])
+            ]
+            order = [block for *_, block in sorted(keys)]
             chosen = order[: problem.topk]
             listed = sorted(chosen) if arguments.get("ascending") else chosen
             padded = [*listed, *[-1] * (problem.topk - len(listed))]

@@ -15,21 +15,23 @@ from m3gen.search.budget import Budget
 from m3gen.search.progress import Listener
 from m3gen.search.rooms import Rooms, local_rooms
 from m3gen.search.session import Session
-from m3gen.space import Config, Ordinal, Parameter, Space, Value
+from m3gen.space import Choice, Config, Parameter, Space
 from m3gen.spec import Problem, Status
 from m3gen.store import Store
 from m3gen.targets import Device, default_device
 
 DEVICE = default_device("gfx942")
-PROBLEM = Problem(op="sparse_decode", arch=DEVICE.arch, compute_units=DEVICE.compute_units, context=2048)
+PROBLEM = Problem(
+    op="sparse_decode", arch=DEVICE.arch, compute_units=DEVICE.compute_units, page_size=256, context=4096
+)
 
-# What the worker does instead of compiling, by tile_n and num_stages.
-DEEDS: Mapping[tuple[int, int], tuple[str, Any]] = {
-    (16, 3): ("hang", None),
-    (16, 4): ("abort", "a candidate that the compiler cannot take"),
+# What the worker does instead of compiling, by tile_n.
+DEEDS: Mapping[int, tuple[str, Any]] = {
+    32: ("hang", None),
+    128: ("abort", "a candidate that the compiler cannot take"),
 }
-# Its pipeline holds two whole pages of K and V in bf16, 128 KiB; gfx942 has 64 KiB of LDS for a workgroup.
-TOO_LARGE = (128, 4)
+# A tile of K and one of V in bf16 are 128 KiB; gfx942 has 64 KiB of LDS for a workgroup.
+TOO_LARGE = 256
 FAILURES = {Status.COMPILE_ABORT: 1, Status.TIMEOUT: 1, Status.RESOURCES: 1}
 
 OPEN_GATE = "m3gen.testing.faults:wave_through"  # for those who do not want to wait for the real one
@@ -37,15 +39,14 @@ OPEN_GATE = "m3gen.testing.faults:wave_through"  # for those who do not want to 
 
 @dataclass(frozen=True, slots=True)
 class TinyDecode(SparseDecode):
-    """`sparse_decode` with six configs that compile fast, and without the rules that keep the large one out."""
+    """`sparse_decode` with five sizes of its tile, and without the rules that keep the largest out."""
 
     def space(self, problem: Problem, device: Device) -> Space:
-        searched = {"tile_n": (16, 128), "num_stages": (2, 3, 4), "num_warps": (8,)}
         whole = SparseDecode().space(problem, device)
-        return Space([_narrowed(one, searched.get(one.name, (one.default,))) for one in whole.parameters])
+        return Space([one if one.name == "tile_n" else _fixed(one) for one in whole.parameters])
 
     def default(self, problem: Problem, device: Device) -> Config:
-        return self.space(problem, device).default()
+        return self.space(problem, device).config(0)  # the smallest tile
 
 
 def open_session(
@@ -56,7 +57,7 @@ def open_session(
     gate: str | None = None,
     listener: Listener | None = None,
 ) -> Session:
-    """A session over all six, on two workers; `gate` is the handler of a gate to take in place of the real one."""
+    """A session over all five, on two workers; `gate` is the handler of a gate in place of the real one."""
     return Session(
         store,
         [PROBLEM],
@@ -78,7 +79,7 @@ def _rooms(cache_dir: Path, deadline_s: float, gate: str | None) -> Rooms:
         return None
 
     def request(op: str, problems: tuple[Problem, ...], config: Config) -> object:
-        return CompileRequest(op, problems, config), DEEDS.get((int(config["tile_n"]), int(config["num_stages"])))
+        return CompileRequest(op, problems, config), DEEDS.get(int(config["tile_n"]))
 
     return replace(
         real,
@@ -92,6 +93,6 @@ def _rooms(cache_dir: Path, deadline_s: float, gate: str | None) -> Rooms:
     )
 
 
-def _narrowed(parameter: Parameter, values: tuple[Value, ...]) -> Parameter:
-    """The parameter with these values only, the first of them its default."""
-    return Ordinal(parameter.name, values, values[0], parameter.active, parameter.doc)
+def _fixed(parameter: Parameter) -> Parameter:
+    """The parameter with its default only."""
+    return Choice(parameter.name, (parameter.default,), parameter.default, parameter.active, parameter.doc)
