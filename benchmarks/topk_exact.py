@@ -3,9 +3,9 @@
     python benchmarks/topk_exact.py [--cases 10000] [--seed 0]
 
 A case is one row: ties, NaN, infinities, zeros of both signs, all equal; block counts 0 to 20, around the list's
-length, around every edge of a tile and of a split. One program a row with insertion
-runs all the cases, the other structures a part of them: the interpreter is slow at sorting networks. Prints a table;
-exit status 1 when a list differs in any place.
+length, around every edge of a tile and of a split. One program a row with insertion runs all the cases, the other
+structures a part of them: the interpreter is slow at sorting networks. Prints a table; exit status 1 when a list
+differs in any place.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     wrong = 0
-    print(f"{'structure':40} {'cases':>6} {'differ':>6} {'seconds':>8}")
+    print(f"{'structure':40} {'cases':>6} {'differ':>6} {'seconds':>8}", flush=True)
     for values, part in STRUCTURES:
         started, cases = time.perf_counter(), -(-given.cases // part)
         differ = sum(count_wrong(values, rows, given.seed + i) for i, rows in enumerate(batches(cases)))

@@ -25,15 +25,15 @@ class IndexTopk:
     """scores fp32 [heads, rows, width] -> ids int32 [heads, rows, topk], 0-based logical blocks.
 
     Row r belongs to request r // query_len and sees num_blocks = ceil(kv_len / page_size) blocks, kv_len =
-    max(seq_len - query_len + r % query_len + 1, 0); of these it takes the min(topk, num_blocks) first in one total
-    order: score descending, the lower id first among equal scores. NaN ranks below -inf and above nothing: it never
-    costs a block its place. +0 and -0 are equal. Scores past num_blocks are not read. The rest of the list is -1, on
-    every write. Ids come by that order, or ascending.
+    max(seq_len - query_len + r % query_len + 1, 0). Of these it takes the first min(topk, num_blocks) in one total
+    order: score descending, the lower id first among equal scores. NaN ranks below -inf, but never costs a block
+    its place. +0 and -0 are equal. Scores past num_blocks are not read. The rest of the list is -1, on every
+    write. Ids come in that order, or ascending.
 
-    On request a page table of 16-token pages is written too: the full blocks in that order, then the newest visible
-    block where it was selected, then zeros; and how many tokens its pages hold.
+    On request a page table of 16-token pages is written too: the full blocks in that order, then the newest
+    visible block where it was selected, then zeros; and how many tokens its pages hold.
 
-    Of a `Problem`, `group_size` is the index heads of a rank and `kv_heads` 1; both dtypes are those of the scores.
+    Of a `Problem`, `group_size` is the index heads of a rank, `kv_heads` 1, both dtypes are those of the scores.
     """
 
     name: str = "index_topk"
@@ -90,9 +90,9 @@ class IndexTopk:
         """vLLM's selectors, both by sorting networks.
 
         NVIDIA (vllm/models/minimax_m3/common/ops/index_topk.py): TOPK_TARGET_GRID 512 programs over at most 16
-        chunks, tiles of 256 with 8 warps, a merge kernel. AMD (vllm/models/minimax_m3/amd/ops/index_topk.py): the last
-        program merges; up to 128 blocks one tile of 128 with 2 warps and one stage, else tiles of 512 with 8 warps (4
-        on gfx950), a TOPK_TARGET_GRID of 64 programs over at most 16 chunks.
+        chunks, tiles of 256 with 8 warps, a merge kernel. AMD (vllm/models/minimax_m3/amd/ops/index_topk.py): the
+        last program merges; up to 128 blocks one tile of 128 with 2 warps and one stage, else tiles of 512 with 8
+        warps (4 on gfx950), a TOPK_TARGET_GRID of 64 programs over at most 16 chunks.
         """
         blocks = -(-problem.context // problem.page_size)
         programs = problem.rows * problem.group_size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +33,7 @@ def example(problem: Problem, flags: Mapping[str, Any]) -> dict[str, Any]:
 def cases(problem: Problem, flags: Mapping[str, Any], seed: int) -> Iterator[Case]:
     """Every kind of score in every row of each case, at block counts around the list's length and the tile's."""
     topk, tile, page = problem.topk, int(flags["TILE"]), problem.page_size
-    some = [0, 1, page - 1, page + 1, (topk - 1) * page + 1, topk * page, topk * page + 1, 20 * page]
+    some = [0, 1, page - 1, page + 1, (topk - 1) * page, topk * page, topk * page + 1, 20 * page]
     yield case(problem, flags, "lengths", some, seed)
     yield case(problem, flags, "page table", [0, page - 1, 20 * page - 3], seed, ascending=True, pages_per_block=8)
     edges = [(tile + d) * page for d in (-1, 0, 1)]
@@ -129,6 +128,17 @@ def num_blocks(problem: Problem, seq_lens: Sequence[int], row: int) -> int:
     return -(-max(kv_len, 0) // problem.page_size)
 
 
+def in_order(scores: Sequence[float]) -> list[int]:
+    """The total order: numbers before NaN, the greater before the less, the lower id before the higher."""
+
+    def key(block: int) -> tuple[bool, float, int]:
+        score = scores[block]
+        is_nan = score != score
+        return is_nan, 0.0 if is_nan else -score, block
+
+    return sorted(range(len(scores)), key=key)
+
+
 def reference(problem: Problem, arguments: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """The definition: each row's blocks by Python's own sort."""
     import torch
@@ -142,12 +152,7 @@ def reference(problem: Problem, arguments: Mapping[str, Any]) -> dict[str, torch
     for head, of_head in enumerate(scores):
         for row, of_row in enumerate(of_head):
             count = num_blocks(problem, seq_lens, row)
-            keys = [
-                (math.isnan(score), 0.0 if math.isnan(score) else -score, b)
-                for b, score in enumerate(of_row[:count])
-            ]
-            order = [block for *_, block in sorted(keys)]
-            chosen = order[: problem.topk]
+            chosen = in_order(of_row[:count])[: problem.topk]
             listed = sorted(chosen) if arguments.get("ascending") else chosen
             padded = [*listed, *[-1] * (problem.topk - len(listed))]
             found["ids"][head, row] = torch.tensor(padded, dtype=torch.float64)

@@ -59,7 +59,7 @@ def test_the_cache_makes_no_difference() -> None:
 
 def test_work_counts_partial_lists_twice() -> None:
     problem, device = index.problem("index_topk", dtypes=("fp32",) * 2, rows=4, context=131072)
-    config = index.config(OP, problem, device, splits=2, merge="kernel", tile=256)
+    config = index.config(OP, problem, device, splits=2, merge="kernel", tile=256, num_warps=4)
     select, merge = OP.work(problem, config)
     assert select.written_bytes == merge.read_bytes == 4 * 2 * 16 * 8
     assert merge.written_bytes == 4 * 16 * 4
@@ -134,9 +134,9 @@ def test_sorting_networks_find_the_same(values: dict[str, Any], name: str) -> No
 
 
 @pytest.mark.parametrize("splits", [1, 4])
-def test_a_thousand_random_rows_are_exact(splits: int) -> None:
+def test_hundreds_of_random_rows_are_exact(splits: int) -> None:
     """`benchmarks/topk_exact.py` runs ten thousand and every structure."""
     from benchmarks.topk_exact import count_wrong
 
     values = {"select": "insert", "splits": splits, **({"merge": "last"} if splits > 1 else {})}
-    assert count_wrong(values, 300 if splits > 1 else 700, seed=splits) == 0
+    assert count_wrong(values, 200 if splits > 1 else 400, seed=splits) == 0
