@@ -9,6 +9,7 @@ Any other exception is a fault of m3gen and keeps its traceback.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Annotated, Any
@@ -20,6 +21,7 @@ from m3gen.cli import generate, show, targets, tune, verify
 from m3gen.errors import UserError
 
 BAD_INPUT, INTERRUPTED, READER_GONE = 2, 130, 141
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _Verbs(TyperGroup):
@@ -37,9 +39,15 @@ class _Verbs(TyperGroup):
             _say("m3gen: interrupted; nothing that was stored is lost")
             sys.exit(INTERRUPTED)
         except BrokenPipeError:
-            # Python flushes standard output once more when it ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()
             sys.exit(READER_GONE)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            _drop_output()
+            what = error.filename or "the output"
+            _say(f"m3gen: cannot write {what} ({error.strerror}): free some space and run again")
+            sys.exit(BAD_INPUT)
 
 
 app = typer.Typer(
@@ -85,6 +93,11 @@ def main() -> None:
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")  # a terminal that has no "±" gets a "?", not an exception
     app()
+
+
+def _drop_output() -> None:
+    """Python flushes standard output once more when it ends: let that succeed."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(line: str) -> None:

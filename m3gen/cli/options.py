@@ -16,7 +16,7 @@ Arch = Annotated[str, typer.Option("--arch", metavar="ARCH", help="Architecture,
 AnyArch = Annotated[
     str | None, typer.Option("--arch", metavar="ARCH", help="Only this architecture.", show_default=False)
 ]
-Ops = Annotated[list[str] | None, typer.Option("--op", metavar="OP", help=f"Operations; all by default. {_LIST}")]
+Ops = Annotated[list[str] | None, typer.Option("--op", metavar="OP", help=f"Operations by name, or all. {_LIST}")]
 Ranks = Annotated[
     list[str] | None,
     typer.Option("--tp", metavar="N", help=f"Tensor-parallel ranks, 4 by default. {_LIST}"),

@@ -11,6 +11,7 @@ from m3gen.ops import Cache, Op
 from m3gen.spec import MINIMAX_M3, Problem, Shard
 from m3gen.targets import Device
 
+DEFAULT_OPS = ("sparse_decode",)
 DEFAULT_RANKS = (4,)
 DEFAULT_DTYPES = ("bf16", "fp8")
 DEFAULT_ROWS = (1, 16, 64, 256)
@@ -33,10 +34,13 @@ def find_device(arch: str, name: str | None) -> Device:
 
 
 def find_ops(names: Sequence[str] | None) -> tuple[Op, ...]:
-    """The ops asked for, all of them for None."""
-    if names is not None and not split(names):
+    """The ops asked for, "all" for each there is; `DEFAULT_OPS` for None."""
+    if names is None:
+        names = DEFAULT_OPS
+    asked = split(names)
+    if not asked:
         raise UserError(f"--op {','.join(names)!r} names no op: known ops: {', '.join(ops.names())}")
-    return tuple(ops.get(name) for name in (ops.names() if names is None else split(names)))
+    return tuple(ops.get(name) for name in (ops.names() if "all" in asked else asked))
 
 
 def build(

@@ -27,15 +27,15 @@ def show(
     op = op and ops.get(op).name
     with Store.open(store or paths.store_url(), read_only=True) as opened:
         rows = [stored.winner_row(opened, winner) for winner in opened.winners(arch=arch, op=op)]
-        sessions = stored.sessions(opened, arch=arch, op=op)
-        failures = stored.failures(opened, arch=arch, op=op)
+        sessions = opened.sessions(arch=arch, op=op)
+        failures = opened.failures(arch=arch, op=op)
         where = str(opened.location)
     if as_json:
         fields = {
             "store": where,
             "winners": [machine.winner(row) for row in rows],
-            "sessions": [line.to_dict() for line in sessions],
-            "failures": [line.to_dict() for line in failures],
+            "sessions": [history.session_object(one) for one in sessions],
+            "failures": [history.failure_object(one) for one in failures],
         }
         output.print_object("show", fields)
         return

@@ -77,10 +77,10 @@ def tune(
 ) -> None:
     """Find the best verified configuration of each problem.
 
-    Needs no GPU. Compiles candidates for ARCH, judges them by their machine code, and takes the best
-    through the correctness gate. Every result is in the store the moment it is known: a run that was
-    stopped or killed goes on where it was when the same command is given again. Ctrl-C stops, keeps
-    everything, and prints what is known.
+    Tunes sparse_decode unless --op says otherwise (--op all). Needs no GPU. Compiles candidates for ARCH,
+    judges them by their machine code, and takes the best through the correctness gate. Every result is in
+    the store the moment it is known: a run that was stopped or killed goes on where it was when the same
+    command is given again. Ctrl-C stops, keeps everything, and prints what is known.
 
     \b
     Exit status:

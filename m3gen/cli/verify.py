@@ -90,7 +90,7 @@ def _winners(arch: str, store: str | None, *, op: Any, tp: Any, kv: Any, rows: A
     from m3gen.store import Store
 
     device = problems.find_device(arch, None)
-    ops = {one.name for one in problems.find_ops(op)}
+    ops = {one.name for one in problems.find_ops(op or ["all"])}
     ranks, loads = integers("--tp", tp), integers("--rows", rows)
     dtypes = None if kv is None else problems.dtypes(device, kv)
 

@@ -23,7 +23,7 @@ from m3gen.targets import Architecture, architecture
 def compile_candidate(request: CompileRequest) -> CompileResult:
     """The pool's handler. Every failure of the candidate is a status; `M3GEN_CACHE` moves the facts cache.
 
-    Raises `UserError` for what no candidate can help: an unwritable cache, an interpreting process.
+    Raises `UserError` for what no candidate can help: an unwritable cache, an interpreting process, a full disk.
     COMPILE when the template, the kernel or an option is wrong, RUNTIME when the launcher raises, RESOURCES
     when every kernel compiles but one cannot be launched on the architecture.
     """

@@ -1,8 +1,8 @@
 """The worker's process: `python -m m3gen.compiler.child HANDLER REQUESTS RESULTS PARENT`.
 
-Answers each request with ("ok", value) or ("error", one line) until the pipe ends; ("ready", None) comes
-first, once the handler is imported. Dies with its parent, however that dies, even while a compiler holds
-the GIL.
+Answers each request with ("ok", value), ("error", one line) or, for a `UserError`, ("refused", one line)
+until the pipe ends; ("ready", None) comes first, once the handler is imported. Dies with its parent, however
+that dies, even while a compiler holds the GIL.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from m3gen.compiler import wire
+from m3gen.errors import UserError
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _MAX_FILE = 1 << 30  # bytes of any file the child writes, its log among them
@@ -46,6 +47,8 @@ def main(arguments: list[str]) -> int:
 def _answer(handler: Callable[[Any], Any], payload: Any) -> bytes:
     try:
         return wire.pack(("ok", handler(payload)))
+    except UserError as error:
+        return wire.pack(("refused", " ".join(str(error).split())))
     except BaseException as error:  # SystemExit too: the handler does not decide over the worker
         return wire.pack(("error", _one_line(error)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 import time
 import types
 from dataclasses import asdict, dataclass
@@ -71,10 +72,25 @@ def prepare(module: types.ModuleType, launch: Launch, architecture: Architecture
 
 
 def compile_prepared(prepared: Prepared) -> Compiled:
-    """Compile and read the machine code; raises `CompileError` for whatever Triton, LLVM or ptxas raise."""
+    """Compile and read the machine code; raises `CompileError` for whatever Triton, LLVM or ptxas raise.
+
+    `UserError` when the system refuses files or processes (a full disk, say), which is no candidate's fault.
+    """
+    try:
+        return _compile(prepared)
+    except OSError as error:
+        raise UserError(
+            f"the compiler cannot work in {tempfile.gettempdir()} ({error}): free some space there, or set TMPDIR "
+            "to another folder, and run again; all that was stored before is kept"
+        ) from error
+
+
+def _compile(prepared: Prepared) -> Compiled:
     started = time.perf_counter()
     try:
         build = triton_adapter.build(prepared.specialised)
+    except OSError:
+        raise
     except Exception as error:
         raise CompileError(one_line(error)) from error
     seconds = time.perf_counter() - started

@@ -1,8 +1,9 @@
 """`WorkerPool`: payloads to child processes under a deadline, answers back, whatever the children do.
 
-Every payload is answered exactly once. A child that aborts, hangs, ignores SIGTERM or is killed costs its
-own payload and is replaced. Children are spawned, never forked, live in sessions of their own (Ctrl-C does
-not reach them) and die with the thread that started them, so a pool belongs to one thread.
+Every payload is answered exactly once, unless a handler finds what the user has to mend. A child that
+aborts, hangs, ignores SIGTERM or is killed costs its own payload and is replaced. Children are spawned, never
+forked, live in sessions of their own (Ctrl-C does not reach them) and die with the thread that started them,
+so a pool belongs to one thread.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from m3gen.compiler import wire
 from m3gen.compiler.worker import Worker
+from m3gen.errors import UserError
 from m3gen.spec import Status
 
 COMPILE_CANDIDATE = "m3gen.compiler.candidate:compile_candidate"
@@ -82,6 +84,7 @@ class WorkerPool:
         self._slots: list[_Slot] = []
         self._next_ticket = 0
         self._closed = False
+        self._refusal = ""
 
     def __enter__(self) -> WorkerPool:
         return self
@@ -112,11 +115,12 @@ class WorkerPool:
     def poll(self, timeout_s: float | None = None) -> list[Done]:
         """Answers that have come, waiting up to `timeout_s` (None: as long as it takes) for the first one.
 
-        Empty when nothing is pending or nothing came in time.
+        Empty when nothing is pending or nothing came in time. `UserError` when a handler raised one: what the
+        user has to mend is no fault of the payload, whose answer it would have been.
         """
         until = float("inf") if timeout_s is None else time.monotonic() + timeout_s
         done: list[Done] = []
-        while self.pending and not done:
+        while self.pending and not done and not self._refusal:
             self._assign()
             now = time.monotonic()
             deadlines = [slot.task.deadline for slot in self._slots if slot.task]
@@ -125,6 +129,8 @@ class WorkerPool:
                 done += self._collect(slot)
             if time.monotonic() >= until:
                 break
+        if self._refusal and not done:
+            raise UserError(self._refusal)
         self._assign()
         return done
 
@@ -189,6 +195,9 @@ class WorkerPool:
             slot.worker.kill()
         if kind == "ok":
             return [Done(task.ticket, value, Status.OK, "", seconds)]
+        if kind == "refused":
+            self._refusal = str(value)
+            return []
         return [Done(task.ticket, None, Status.RUNTIME, str(value), seconds)]
 
     def _lost(self, slot: _Slot, status: Status, what: str) -> list[Done]:

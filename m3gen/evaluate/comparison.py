@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -55,15 +55,22 @@ def compare(
     reference: Mapping[str, torch.Tensor],
     zero_rows: Iterable[int],
     tolerance: Tolerance,
+    exact: Collection[str] = (),
 ) -> Comparison:
     """Every output of one case against its reference: the worst of each error, the first failure.
 
     Rows are the first dimension. Where the reference is finite the output must be; where it is infinite or
     NaN the output must be just that. Integers must be equal. `zero_rows` must be exactly zero in every output
-    whose reference is zero there. Raises `KeyError` or `ValueError` when the reference does not fit.
+    whose reference is zero there. The outputs named in `exact` must be the reference bit by bit. Raises
+    `KeyError` or `ValueError` when the reference does not fit.
     """
     rows = tuple(zero_rows)
-    results = [_compare(name, output, reference[name], rows, tolerance) for name, output in outputs.items()]
+    results = [
+        _compare_bits(name, output, reference[name])
+        if name in exact
+        else _compare(name, output, reference[name], rows, tolerance)
+        for name, output in outputs.items()
+    ]
     return Comparison(
         row_rms=max(result.row_rms for result in results),
         mean_abs=max(result.mean_abs for result in results),
@@ -74,6 +81,19 @@ def compare(
 
 def _rows(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(len(tensor), -1) if tensor.dim() else tensor.reshape(1, 1)
+
+
+def _compare_bits(name: str, output: torch.Tensor, expected: torch.Tensor) -> Comparison:
+    if (output.shape, output.dtype) != (expected.shape, expected.dtype):
+        raise ValueError(
+            f"reference of {name!r} is {expected.dtype} {tuple(expected.shape)}, "
+            f"the output {output.dtype} {tuple(output.shape)}"
+        )
+    row = first_difference(output, expected) if output.numel() else None
+    if row is None:
+        return Comparison(0.0, 0.0, 0.0)
+    reason = f"{name}: row {row} of {len(output)} is not the reference bit by bit"
+    return Comparison(_HOPELESS, _HOPELESS, _HOPELESS, reason)
 
 
 def _compare(
@@ -93,7 +113,10 @@ def _compare(
     row_rms = _relative(error, torch.where(finite, wanted, 0.0))
     worst = int(row_rms.argmax())
     measured = Comparison(float(row_rms[worst]), float(error.abs().mean()), float(error.abs().max()))
-    reason = _over(measured, worst, tolerance) if is_float else _unequal(error)
+    if is_float:
+        reason = _over(measured, worst, tolerance) or _past_rounding(error, wanted, output.dtype, tolerance)
+    else:
+        reason = _unequal(error)
     return Comparison(measured.row_rms, measured.mean_abs, measured.max_abs, f"{name}: {reason}" if reason else "")
 
 
@@ -132,6 +155,25 @@ def _over(measured: Comparison, worst: int, tolerance: Tolerance) -> str:
     if tolerance.max_abs is not None and not measured.max_abs <= tolerance.max_abs:
         return f"the largest error is {measured.max_abs:.3g}, over {tolerance.max_abs:g}"
     return ""
+
+
+def _past_rounding(error: torch.Tensor, wanted: torch.Tensor, dtype: torch.dtype, tolerance: Tolerance) -> str:
+    """Where an output is further from the reference than rounding it once explains."""
+    if tolerance.past_rounding is None:
+        return ""
+    info = torch.finfo(dtype)
+    finite = torch.where(wanted.isfinite(), wanted, 0.0)
+    exponent = torch.frexp(finite.abs().clamp_min(info.smallest_normal)).exponent - 1
+    half_ulp = torch.exp2(exponent.double()) * (info.eps / 2)
+    past = _relative_to_row((error.abs() - half_ulp).clamp_min(0.0), finite)
+    if past.max() <= tolerance.past_rounding:
+        return ""
+    row = int(past.amax(1).argmax())
+    return f"row {row} is off by {past.max():.3g} of its RMS past one rounding, over {tolerance.past_rounding:g}"
+
+
+def _relative_to_row(value: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    return torch.where(value == 0, 0.0, value / wanted.square().mean(1, keepdim=True).sqrt())
 
 
 def _unequal(error: torch.Tensor) -> str:

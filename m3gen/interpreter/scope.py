@@ -73,6 +73,8 @@ def language() -> Iterator[None]:
     with _LOCK, interpret_knob(), np.errstate(all="ignore"):  # GPUs do not trap
         scope = _patch_language(_EVERY_MODULE)
         scope.set_attr(tl.dtype, "to_ir", lambda dtype, builder: dtype)  # 3.6 lacks e4m3fnuz and e5m2fnuz
+        # 3.6 converts an array of one element, which numpy 2.4 refuses.
+        scope.set_attr(tl.tensor, "__index__", lambda scalar: int(scalar.handle.data.squeeze()))
         scope.set_attr(JITFunction, "__call__", lambda kernel, *a, **k: interpreted(kernel)(*a, **k))
         try:
             yield

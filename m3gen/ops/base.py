@@ -44,6 +44,10 @@ class Case:
     `arguments` are the keyword arguments of the generated launcher, `outputs` the names of those that it
     writes, already poisoned with NaN where their dtype can hold it; `zero_rows` the output rows that must be
     exactly zero. `tolerances` is the name of the grid the case belongs to ("awkward" or "peers").
+
+    Of the outputs, `kept` are those that the launcher writes in part, caches above all: they hold before every
+    launch what they hold here, and the reference says what stays. `exact` are those that must be the reference
+    in every bit, which is then of the output's dtype.
     """
 
     name: str
@@ -53,6 +57,8 @@ class Case:
     zero_rows: tuple[int, ...]
     tolerances: str
     seed: int
+    kept: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +66,14 @@ class Tolerance:
     """Bounds of a comparison with the float64 reference; None leaves a bound out.
 
     `row_rms`: RMS of the error over RMS of the reference, the worst row. `mean_abs`, `max_abs`: over all.
+    `past_rounding`: the largest error past half a unit in the last place of the output's dtype, which rounding
+    once costs, over the RMS of the reference's row.
     """
 
     row_rms: float | None = None
     mean_abs: float | None = None
     max_abs: float | None = None
+    past_rounding: float | None = None
     source: str = ""
 
 
@@ -82,9 +91,18 @@ class Op(Protocol):
     Only `example`, `cases` and `reference` may import torch, and they import it when called.
     """
 
-    name: str
-    title: str  # one line, opens the docstring of its modules
-    template: str  # file under templates/, e.g. "sparse_decode.py.jinja"
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str:
+        """One line, opens the docstring of its modules."""
+        ...
+
+    @property
+    def template(self) -> str:
+        """File under templates/, e.g. "sparse_decode.py.jinja"."""
+        ...
 
     def problem(self, device: Device, shard: Shard, cache: Cache, query_len: int) -> Problem | None:
         """The op on MiniMax-M3's shapes, at the smallest load; None when it has no variant for this cache."""
@@ -125,7 +143,7 @@ class Op(Protocol):
         ...
 
     def reference(self, case: Case) -> dict[str, torch.Tensor]:
-        """The outputs in float64."""
+        """The outputs in float64; those of `case.exact` in their own dtype."""
         ...
 
     def tolerance(self, problem: Problem, grid: str) -> Tolerance:

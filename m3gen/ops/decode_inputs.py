@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from m3gen.ops.base import Case
@@ -50,7 +50,6 @@ def example(problem: Problem, flags: Mapping[str, Any]) -> dict[str, Any]:
         "q": empty(rows, problem.q_heads, problem.head_dim, of=q_dtype),
         "k_cache": cache[..., : problem.head_dim],
         "v_cache": cache[..., problem.head_dim :],
-        "topk_ids": empty(problem.kv_heads, rows, problem.topk, of=torch.int32),
         "block_table": empty(requests, -(-problem.context // problem.page_size), of=torch.int32),
         "seq_lens": empty(requests, of=torch.int32),
         "out": empty(rows, problem.q_heads, problem.head_dim, of=q_dtype),
@@ -65,54 +64,50 @@ def example(problem: Problem, flags: Mapping[str, Any]) -> dict[str, Any]:
     return arguments | _workspace(flags, rows, problem, "meta")
 
 
-def cases(problem: Problem, flags: Mapping[str, Any], seed: int) -> Iterator[Case]:
-    """The awkward grid, then the peers' grid (vLLM tests/kernels/attention/test_minimax_m3.py)."""
-    page, qlen = problem.page_size, problem.query_len
-    # One below, at and one above a page; one token; padding; more pages than a list holds; stale list tails.
-    lengths = [qlen, page - 1, page, page + 1, 0, problem.topk * page + qlen, 2 * page + 44]
-    awkward = _Builder(problem, flags, Layout(), seed)
-    yield awkward.case("lengths", lengths, hostile_lists=True)
-    yield _Builder(problem, flags, Layout(heads_first=False, interleaved=False, padded_rows=False), seed).case(
-        "plain layout", [2 * page + 1, 0], hostile_lists=True
-    )
-    page_elements = (2 if awkward.layout.interleaved else 1) * problem.kv_heads * page * problem.head_dim
-    far = replace(awkward.layout, first_page=(1 << 31) // page_elements + 1)
-    yield _Builder(problem, flags, far, seed).case("page offset past 2^31", [page + 1])
-    if qlen > 1:  # rows before the sequence began
-        yield awkward.case("shorter than the query", [max(1, qlen - 2), page + 1])
-    for heads_first, lens in ((True, (130, 257)), (False, (129, 200, 384, 0))):
-        layout = Layout(heads_first=heads_first)
-        name = f"peers {'HND' if heads_first else 'NHD'} {'-'.join(map(str, lens))}"
-        yield _Builder(problem, flags, layout, seed).case(name, list(lens), grid="peers")
+def topk_example(problem: Problem) -> torch.Tensor:
+    """The top-k lists beside `example`."""
+    import torch
+
+    rows = max(1, problem.rows // problem.query_len) * problem.query_len
+    return torch.empty((problem.kv_heads, rows, problem.topk), dtype=torch.int32, device="meta")
+
+
+def far_page(problem: Problem, layout: Layout) -> int:
+    """The first page whose element offset in a cache of this layout passes 2^31."""
+    sides = 2 if layout.interleaved else 1
+    return (1 << 31) // (sides * problem.kv_heads * problem.page_size * problem.head_dim) + 1
 
 
 def reference(problem: Problem, arguments: Mapping[str, Any]) -> torch.Tensor:
-    """softmax(scale * q K^T) V in float64 over the selected, visible tokens; [rows, q_heads, head_dim].
+    """softmax(scale * q K^T) V in float64 over the tokens each row attends to; [rows, q_heads, head_dim].
 
     P is not rounded and nothing is split: the definition, not a schedule.
     """
     import torch
 
     q = arguments["q"].double()
-    block_table, seq_lens = arguments["block_table"].tolist(), arguments["seq_lens"].tolist()
-    lists = arguments["topk_ids"].tolist()
     out = torch.zeros(q.shape, dtype=torch.float64)
     for row in range(q.shape[0]):
-        request, token = divmod(row, problem.query_len)
-        kv_len = max(seq_lens[request] - problem.query_len + token + 1, 0)
         for kv_head in range(problem.kv_heads):
-            keys, values = [], []
-            for block in lists[kv_head][row]:
-                live = min(problem.page_size, kv_len - block * problem.page_size)
-                if block >= 0 and live > 0:
-                    slot = (kv_head, block_table[request][block], live)
-                    keys.append(_tokens(arguments, "k", problem, *slot))
-                    values.append(_tokens(arguments, "v", problem, *slot))
-            if keys:
+            pieces = list(attended(problem, arguments, row, kv_head))
+            if pieces:
+                keys = torch.cat([_tokens(arguments, "k", problem, kv_head, *piece) for piece in pieces])
+                values = torch.cat([_tokens(arguments, "v", problem, kv_head, *piece) for piece in pieces])
                 heads = slice(kv_head * problem.group_size, (kv_head + 1) * problem.group_size)
-                scores = q[row, heads] @ torch.cat(keys).T * arguments["softmax_scale"]
-                out[row, heads] = torch.softmax(scores, dim=-1) @ torch.cat(values)
+                scores = q[row, heads] @ keys.T * arguments["softmax_scale"]
+                out[row, heads] = torch.softmax(scores, dim=-1) @ values
     return out
+
+
+def attended(problem: Problem, arguments: Mapping[str, Any], row: int, kv_head: int) -> Iterator[tuple[int, int]]:
+    """(page, tokens of it) that a query row sees: the blocks of its list, or all where there are no lists."""
+    request, token = divmod(row, problem.query_len)
+    kv_len = max(int(arguments["seq_lens"][request]) - problem.query_len + token + 1, 0)
+    everything = range(-(-kv_len // problem.page_size))
+    lists = arguments.get("topk_ids")
+    for block in everything if lists is None else lists[kv_head, row].tolist():
+        if block in everything and (page := int(arguments["block_table"][request, block])) >= 0:
+            yield page, min(problem.page_size, kv_len - block * problem.page_size)
 
 
 def _tokens(
@@ -147,36 +142,31 @@ def _workspace(flags: Mapping[str, Any], rows: int, problem: Problem, device: st
     return made
 
 
-class _Builder:
-    """Makes one case: real data where a row may look, NaN everywhere else."""
+class CaseBuilder:
+    """Makes cases: real data where a row may look, NaN everywhere else. With top-k lists where `lists`."""
 
-    def __init__(self, problem: Problem, flags: Mapping[str, Any], layout: Layout, seed: int) -> None:
+    def __init__(
+        self, problem: Problem, flags: Mapping[str, Any], layout: Layout, seed: int, *, lists: bool
+    ) -> None:
         import torch
 
-        self.problem, self.flags, self.layout, self.seed = problem, flags, layout, seed
+        self.problem, self.flags, self.layout, self.seed, self.lists = problem, flags, layout, seed, lists
         self.generator = torch.Generator().manual_seed(seed)
 
-    def case(
-        self, name: str, seq_lens: Sequence[int], *, hostile_lists: bool = False, grid: str = "awkward"
-    ) -> Case:
+    def case(self, name: str, seq_lens: Sequence[int], *, hostile: bool = False, grid: str = "awkward") -> Case:
+        """One case of these lengths. Hostile: what no row may look at is as wrong as it can be, and requests
+        share their first page, as a common prefix makes them."""
         import torch
 
         problem = self.problem
         rows = len(seq_lens) * problem.query_len
-        blocks = [-(-length // problem.page_size) for length in seq_lens]
-        width = max(max(blocks), 1)
-        block_table = torch.zeros((len(seq_lens), width + 3 * self.layout.padded_rows), dtype=torch.int32)
-        pages = torch.randperm(sum(blocks), generator=self.generator).int() + self.layout.first_page
-        for request, count in enumerate(blocks):
-            block_table[request, :count] = pages[sum(blocks[:request]) :][:count]
-        k_cache, v_cache = self._caches(seq_lens, block_table)
-        lists = self._lists(seq_lens, hostile_lists)
+        table = self._table(seq_lens, hostile)
+        k_cache, v_cache = self._caches(seq_lens, table)
         arguments: dict[str, Any] = {
             "q": self._rows(rows),
             "k_cache": k_cache,
             "v_cache": v_cache,
-            "topk_ids": lists,
-            "block_table": block_table[:, :width],
+            "block_table": table,
             "seq_lens": torch.tensor(seq_lens, dtype=torch.int32),
             "out": torch.full_like(self._rows(rows), float("nan")),
             "softmax_scale": problem.head_dim**-0.5,
@@ -184,15 +174,10 @@ class _Builder:
             **self._scales(k_cache.shape[0]),
             **_workspace(self.flags, rows, problem, "cpu"),
         }
-        kv_lens = [
-            seq_lens[row // problem.query_len] - problem.query_len + row % problem.query_len + 1
-            for row in range(rows)
-        ]
-        empty = [
-            row
-            for row in range(rows)
-            if not ((lists[:, row] >= 0) & (lists[:, row].long() * problem.page_size < kv_lens[row])).any()
-        ]
+        if self.lists:
+            arguments["topk_ids"] = self._lists(seq_lens, hostile)
+        heads = range(problem.kv_heads)
+        empty = [row for row in range(rows) if not any(any(attended(problem, arguments, row, h)) for h in heads)]
         return Case(
             name=name,
             problem=problem,
@@ -202,6 +187,29 @@ class _Builder:
             tolerances=grid,
             seed=self.seed,
         )
+
+    def _table(self, seq_lens: Sequence[int], hostile: bool) -> torch.Tensor:
+        """int32 [requests, blocks of the longest]: pages in random order, 0 after the last of a request.
+
+        Hostile: -1 after the last, and in the longest request in place of its second page.
+        """
+        import torch
+
+        page = self.problem.page_size
+        blocks = [-(-length // page) for length in seq_lens]
+        width = max(*blocks, 1)
+        table = torch.zeros((len(seq_lens), width + 3 * self.layout.padded_rows), dtype=torch.int32)
+        if hostile:
+            table.fill_(-1)
+        pages = torch.randperm(sum(blocks), generator=self.generator).int() + self.layout.first_page
+        for request, count in enumerate(blocks):
+            table[request, :count] = pages[sum(blocks[:request]) :][:count]
+        if hostile:
+            full = [request for request, length in enumerate(seq_lens) if length >= page]
+            table[full, 0] = table[full[:1], 0]
+            longest = blocks.index(max(blocks))
+            table[longest, 1:2] = -1
+        return table[:, :width]
 
     def _rows(self, rows: int) -> torch.Tensor:
         import torch
@@ -235,10 +243,12 @@ class _Builder:
             views.append(logical[..., first : first + p.head_dim])
         for request, length in enumerate(seq_lens):
             for block in range(-(-length // p.page_size)):
+                if (page := int(block_table[request, block])) < 0:
+                    continue
                 live = min(p.page_size, length - block * p.page_size)
                 for view in views:
                     data = torch.randn((p.kv_heads, live, p.head_dim), generator=self.generator)
-                    view[int(block_table[request, block]), :, :live] = data.to(kv)
+                    view[page, :, :live] = data.to(kv)
         return views[0], views[1]
 
     def _lists(self, seq_lens: Sequence[int], hostile: bool) -> torch.Tensor:

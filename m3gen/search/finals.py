@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import islice
 
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation
+from m3gen.evaluate.ranking import ranked
 from m3gen.evaluate.verification import Verification
 from m3gen.search.result import WinnerRow
 from m3gen.search.rooms import Done, Pool, Rooms
@@ -14,10 +16,6 @@ from m3gen.search.study import Group, Study
 from m3gen.space import Config
 from m3gen.spec import Status
 from m3gen.store import Store
-
-# Predictions closer than this are a tie. Much of their interval is an error that all candidates of one op
-# share, so the interval alone would call a clearly slower candidate a tie.
-TIE = 0.02
 
 
 class Finals:
@@ -148,27 +146,15 @@ class _Contest:
 
 
 def finalists(study: Study, facts: Callable[[str], KernelFacts | None], limit: int) -> list[Config]:
-    """At most `limit` OK candidates, fastest first.
+    """At most `limit` OK candidates, the best first."""
+    ok = [(config, evaluation) for config, evaluation in study.evaluations.items() if evaluation.ok]
+    ok.sort(key=lambda item: item[0].sha)  # equals in an order that does not tell which was tried first
 
-    Of those that tie with the fastest one left, the one with the fewest registers goes first, then the one
-    with the fewest launches.
-    """
-    ok = {config: evaluation for config, evaluation in study.evaluations.items() if evaluation.ok}
-    left = sorted(ok, key=lambda config: (_value(ok[config]), config.sha))
-    ranked: list[Config] = []
-    while left and len(ranked) < limit:
-        fastest = ok[left[0]]
-        bound = min(_value(fastest) * (1 + TIE), fastest.high_us or _value(fastest))
-        tied = [config for config in left if _value(ok[config]) <= bound]
-        best = min(tied, key=lambda config: _frugality(_known(ok[config], facts))) if tied[1:] else left[0]
-        ranked.append(best)
-        left.remove(best)
-    return ranked
+    def registers(key: str) -> int | None:
+        found = facts(key)
+        return None if found is None else found.registers
 
-
-def _frugality(facts: list[KernelFacts]) -> tuple[int, int]:
-    """Registers of the launch that takes the most, and the number of launches: less is better."""
-    return (max((f.registers for f in facts), default=0), len(facts))
+    return list(islice(ranked(dict(ok), registers), limit))
 
 
 def _known(evaluation: Evaluation, facts: Callable[[str], KernelFacts | None]) -> list[KernelFacts]:

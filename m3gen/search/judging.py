@@ -83,10 +83,10 @@ class Judge:
                 evaluation = self._predict(candidate, study, result, position)
             else:
                 evaluation = _failure(result.status, result.reason)
-            yield (
-                study,
-                replace(evaluation, seconds=seconds, environment={**evaluation.environment, **environment}),
-            )
+            held = {**evaluation.environment, **environment}
+            if candidate.config == study.default:
+                held["baseline"] = True  # what `evaluate.ranking` lets stand in a tie
+            yield study, replace(evaluation, seconds=seconds, environment=held)
 
     def _predict(self, candidate: Candidate, study: Study, result: Compiled, position: int) -> Evaluation:
         keys = result.keys[position]

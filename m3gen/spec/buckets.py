@@ -15,4 +15,4 @@ def bucket(value: int, edges: Sequence[int]) -> int:
     for edge in edges:
         if value <= edge:
             return edge
-    raise ValueError(f"{value} is over the last bucket {edges[-1]}")
+    raise ValueError(f"{value} is over the last bucket {edges[-1]}: expected {edges[-1]} or less")

@@ -77,8 +77,8 @@ def _evaluations(session: Session) -> Iterator[str]:
             yield f"evaluation {number}: no stage is called {stage!r}"
         if status not in list(Status):
             yield f"evaluation {number}: no status is called {status!r}"
-        if status == Status.OK and value is None:
-            yield f"evaluation {number}: it is ok and has no value"
+        if status == Status.OK and (value is None or value <= 0):
+            yield f"evaluation {number}: it is ok and has no value over zero"
         if low is not None and high is not None and low > high:
             yield f"evaluation {number}: its interval {low} .. {high} is upside down"
 

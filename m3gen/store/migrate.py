@@ -25,30 +25,41 @@ def migrate(engine: Engine, location: Location) -> None:
     """
     with dialect.writing(engine).begin() as connection:
         dialect.lock_for_upgrade(connection)
-        revision = _revision(connection, location)
+        revision = require_ours(connection, location)
         if revision == HEAD:
             _check_tables(connection, location)
             # Finds a read-only database now and not after the first hour of work.
             connection.execute(text(f"UPDATE {_VERSIONS} SET version_num = version_num"))
         else:
-            _upgrade(connection, location, revision)
+            _upgrade(connection)
 
 
 def require_current(engine: Engine, location: Location) -> None:
     """`UserError` unless the schema is the one this m3gen knows: a reader changes nothing."""
     with engine.connect() as connection:
-        revision = _revision(connection, location)
+        revision = require_ours(connection, location)
         if revision is None:
             raise UserError(f"{location} is empty: tune something first, or name another store")
         if revision != HEAD:
-            if revision not in _known():
-                raise _unknown(location, revision)
             raise UserError(f"{location} has the older schema {revision}: tune once with it to upgrade it")
         _check_tables(connection, location)
 
 
+def require_ours(connection: Connection, location: Location) -> str | None:
+    """The schema's revision, None if the database is empty; nothing is changed.
+
+    `UserError` for a database that a newer m3gen wrote or that is something else's.
+    """
+    revision = _revision(connection, location)
+    if revision not in (None, HEAD) and revision not in _known():
+        raise UserError(
+            f"{location} has the schema {revision!r} and this m3gen knows up to {HEAD!r}: "
+            "a newer m3gen wrote it; upgrade m3gen or name another store"
+        )
+    return revision
+
+
 def _revision(connection: Connection, location: Location) -> str | None:
-    """The schema's revision; None if the database is empty."""
     tables = set(inspect(connection).get_table_names())
     if _VERSIONS in tables:
         revision: str | None = connection.execute(text(f"SELECT version_num FROM {_VERSIONS}")).scalar()
@@ -68,11 +79,9 @@ def _check_tables(connection: Connection, location: Location) -> None:
         raise faults.damaged(location, f"the table {min(missing)!r} is gone")
 
 
-def _upgrade(connection: Connection, location: Location, revision: str | None) -> None:
+def _upgrade(connection: Connection) -> None:
     from alembic import command
 
-    if revision is not None and revision not in _known():
-        raise _unknown(location, revision)
     config = _alembic()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
@@ -90,10 +99,3 @@ def _alembic() -> Config:
     config = Config()
     config.set_main_option("script_location", "m3gen.store:migrations")
     return config
-
-
-def _unknown(location: Location, revision: str) -> UserError:
-    return UserError(
-        f"{location} has the schema {revision!r} and this m3gen knows up to {HEAD!r}: "
-        "a newer m3gen wrote it; upgrade m3gen or name another store"
-    )

@@ -50,9 +50,10 @@ def facts_columns(key: str, facts: KernelFacts) -> dict[str, Any]:
 
 
 def evaluation_columns(evaluation: Evaluation) -> dict[str, Any]:
-    """All but what it belongs to. `ValueError` for OK without a value, and for a time that is not finite."""
-    if evaluation.ok and evaluation.value_us is None:
-        raise ValueError(f"an OK evaluation by {evaluation.judge} without value_us")
+    """All but what it belongs to. `ValueError` for OK without a value over zero, and for a time that is not
+    finite."""
+    if evaluation.ok and (evaluation.value_us is None or evaluation.value_us <= 0):
+        raise ValueError(f"an OK evaluation by {evaluation.judge} with value_us={evaluation.value_us}")
     for name in ("value_us", "low_us", "high_us", "seconds"):
         value = getattr(evaluation, name)
         if value is not None and not math.isfinite(value):

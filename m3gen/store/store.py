@@ -16,11 +16,11 @@ from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.verification import Verification
 from m3gen.space.config import Config
 from m3gen.spec import Problem, Status
-from m3gen.store import dialect, faults, identity, rows, winners
+from m3gen.store import dialect, faults, history, identity, rows, winners
 from m3gen.store.check import logical_faults
 from m3gen.store.engine import open_engine
 from m3gen.store.location import Location
-from m3gen.store.migrate import migrate, require_current
+from m3gen.store.migrate import migrate, require_current, require_ours
 from m3gen.store.models import (
     ConfigRow,
     EvaluationRow,
@@ -31,7 +31,7 @@ from m3gen.store.models import (
     SessionRow,
     VerificationRow,
 )
-from m3gen.store.records import Record, Winner
+from m3gen.store.records import FailureCount, Record, SessionRecord, Winner
 
 _UPDATE_SESSION = update(SessionRow).where(SessionRow.id == bindparam("session"))
 RUNNING = "running"  # the state of a session that has not ended, or was killed
@@ -63,12 +63,15 @@ class Store:
         with faults.as_user_errors(location):
             engine = open_engine(location, read_only=read_only)
             try:
-                if not read_only:
-                    dialect.use_write_ahead_log(engine)
                 with engine.connect() as connection:
                     if found := dialect.damage(connection):
                         raise faults.damaged(location, found[0])
-                require_current(engine, location) if read_only else migrate(engine, location)
+                    require_ours(connection, location)  # before anything in the file is changed
+                if read_only:
+                    require_current(engine, location)
+                else:
+                    dialect.use_write_ahead_log(engine)
+                    migrate(engine, location)
             except BaseException:
                 engine.dispose()
                 raise
@@ -244,10 +247,20 @@ class Store:
     def winners(self, *, arch: str | None = None, op: str | None = None) -> list[Winner]:
         """Per problem the best evaluation whose candidate is verified, in the order of the problems.
 
-        Measured before predicted, then the newest judge, then the least time.
+        Measured before predicted, then the newest judge, then as `evaluate.ranking` says.
         """
         with self._read() as session:
             return winners.winners(session, arch=arch, op=op)
+
+    def sessions(self, *, arch: str | None = None, op: str | None = None) -> list[SessionRecord]:
+        """All sessions, or those on a problem of one architecture or op, oldest first."""
+        with self._read() as session:
+            return history.sessions(session, arch=arch, op=op)
+
+    def failures(self, *, arch: str | None = None, op: str | None = None) -> list[FailureCount]:
+        """Failed candidates by stage, status and rule, those of the gate too, the most frequent first."""
+        with self._read() as session:
+            return history.failures(session, arch=arch, op=op)
 
     def check(self) -> list[str]:
         """Faults of the file and of what is in it, one a line; empty if it is sound."""

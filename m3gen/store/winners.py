@@ -1,24 +1,28 @@
-"""Which candidate wins each problem, as one query over the facts."""
+"""Which candidate wins each problem: the verified evaluations in one query, the best of them by `ranked`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import CTE, ColumnElement, Select, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
-from m3gen.evaluate.evaluation import Stage
+from m3gen.evaluate.evaluation import Evaluation, Stage
+from m3gen.evaluate.ranking import ranked
 from m3gen.space.config import Config
 from m3gen.spec import Problem, Status
-from m3gen.store.models import ConfigRow, EvaluationRow, LaunchRow, ProblemRow, VerificationRow
+from m3gen.store.models import ConfigRow, EvaluationRow, FactsRow, LaunchRow, ProblemRow, VerificationRow
 from m3gen.store.records import Winner
-from m3gen.store.rows import EVALUATION, by_evaluation, evaluation_value, verification_value
+from m3gen.store.rows import EVALUATION, evaluation_value, verification_value
 
 STRONGEST_FIRST = ("gpu", "machine-code", "interpreter")
 """What may have run the kernel of a verification: its own GPU says more than an emulator, and that more than
 Triton's interpreter."""
+
+_STAGES = (Stage.MEASURED, Stage.PREDICTED)  # those that give a time, the better evidence first
 
 
 def strength() -> ColumnElement[int]:
@@ -39,90 +43,117 @@ def judge_ranks(first_seen: Mapping[str, int]) -> dict[str, int]:
 
 def winners(session: Session, *, arch: str | None, op: str | None) -> list[Winner]:
     """The winners of all problems, or of one architecture or op, in the order of the problems."""
-    seen = select(EvaluationRow.judge, func.min(EvaluationRow.id)).group_by(EvaluationRow.judge)
-    judges = judge_ranks(dict(session.execute(seen).all()))
-    if not judges:
-        return []
-    found = session.execute(_query(judges, arch=arch, op=op)).all()
-    launches = (
-        select(LaunchRow.evaluation_id, LaunchRow.facts_key)
-        .where(LaunchRow.evaluation_id.in_([row[0] for row in found]))
-        .order_by(LaunchRow.evaluation_id, LaunchRow.position)
+    best = _best(session.execute(_verified(arch=arch, op=op)))
+    verdicts = select(VerificationRow).where(VerificationRow.id.in_({one.verification for one in best.values()}))
+    verifications = {row.id: verification_value(row) for row in session.scalars(verdicts)}
+    columns = (ProblemRow.problem, ConfigRow.config, EvaluationRow.compiler, EvaluationRow.created_at)
+    rows = (
+        select(EvaluationRow.id, *columns, *EVALUATION)
+        .join(ProblemRow, ProblemRow.sha == EvaluationRow.problem_sha)
+        .join(ConfigRow, ConfigRow.sha == EvaluationRow.config_sha)
+        .where(EvaluationRow.id.in_(best))
     )
-    facts = by_evaluation(session.execute(launches))
-    won = [
+    found = [
         Winner(
             problem=Problem.from_dict(problem),
             config=Config(config),
-            evaluation=evaluation_value(columns, facts.get(number, ())),
-            verification=verification_value(verification),
+            evaluation=evaluation_value(evaluation, best[number].keys),
+            verification=verifications[best[number].verification],
             compiler=compiler,
             created_at=created_at,
         )
-        for number, problem, config, verification, compiler, created_at, *columns in found
+        for number, problem, config, compiler, created_at, *evaluation in session.execute(rows)
     ]
-    return sorted(won, key=lambda winner: winner.problem)
+    return sorted(found, key=lambda winner: winner.problem)
 
 
-def _query(judges: Mapping[str, int], *, arch: str | None, op: str | None) -> Select[Any]:
-    """Rows of (evaluation id, problem, config, verification, compiler, time, *EVALUATION), one a problem.
+@dataclass(frozen=True, slots=True)
+class _Contender:
+    """What ranking needs of a verified evaluation, and the id of its verification."""
 
-    Of the OK evaluations whose verdict is OK: measured before predicted, then the newest judge, then the
-    least time; `judges` is what `judge_ranks` says and not empty.
+    problem_sha: str
+    stage: str
+    judge: str
+    value_us: float
+    verification: int
+    baseline: bool | None
+    keys: list[str] = field(default_factory=list)
+
+
+def _best(rows: Iterable[Sequence[Any]]) -> dict[int, _Contender]:
+    """The best evaluation of each problem, by id, from what `_verified` gives.
+
+    Measured before predicted, then the newest judge, then as `ranked` says.
+    """
+    contenders: dict[int, _Contender] = {}
+    registers: dict[str, int] = {}
+    for number, *columns, key, key_registers in rows:
+        one = contenders.get(number) or contenders.setdefault(number, _Contender(*columns))
+        if key is not None:
+            one.keys.append(key)
+            registers[key] = key_registers
+    first_seen: dict[str, int] = {}
+    for number in sorted(contenders):
+        first_seen.setdefault(contenders[number].judge, number)
+    judges = judge_ranks(first_seen)
+    problems: dict[str, dict[tuple[int, int], list[int]]] = {}
+    for number, one in contenders.items():
+        authority = _STAGES.index(one.stage), judges[one.judge]
+        problems.setdefault(one.problem_sha, {}).setdefault(authority, []).append(number)
+    found = {}
+    for by_authority in problems.values():
+        rivals = {number: _evaluation(contenders[number]) for number in by_authority[min(by_authority)]}
+        number = next(ranked(rivals, registers.get))
+        found[number] = contenders[number]
+    return found
+
+
+def _evaluation(one: _Contender) -> Evaluation:
+    """As much of it as ranking looks at."""
+    facts = tuple(one.keys)
+    return Evaluation(
+        stage=Stage(one.stage),
+        status=Status.OK,
+        judge=one.judge,
+        value_us=one.value_us,
+        facts=facts,
+        environment={"baseline": bool(one.baseline)},
+    )
+
+
+def _verified(*, arch: str | None, op: str | None) -> Select[Any]:
+    """Rows of the fields of `_Contender` after the evaluation's id, then key and registers of one of its launches.
+
+    Ordered by config, so that equals come in an order that does not tell which was tried first.
     """
     verdicts = _verdicts()
-    evaluation = EvaluationRow
-    stages = {Stage.MEASURED.value: 0, Stage.PREDICTED.value: 1}
-    place = func.row_number().over(
-        partition_by=evaluation.problem_sha,
-        order_by=(
-            case(stages, value=evaluation.stage),
-            case(dict(judges), value=evaluation.judge),
-            evaluation.value_us,
-            evaluation.config_sha,
-            evaluation.id,
-        ),
-    )
+    row = EvaluationRow
     verified = and_(
         verdicts.c.signature == ProblemRow.signature,
-        verdicts.c.config_sha == evaluation.config_sha,
+        verdicts.c.config_sha == row.config_sha,
         # An evaluation that does not name its source is taken to be of the newest that was verified.
         or_(
-            verdicts.c.source_sha == evaluation.source_sha,
-            and_(evaluation.source_sha == "", verdicts.c.source_age == 1),
+            verdicts.c.source_sha == row.source_sha,
+            and_(row.source_sha == "", verdicts.c.source_age == 1),
         ),
         verdicts.c.status == Status.OK.value,
     )
-    placed = (
-        select(evaluation.id, verdicts.c.id.label("verification_id"), place.label("place"))
-        .join(ProblemRow, ProblemRow.sha == evaluation.problem_sha)
+    baseline = row.environment["baseline"].as_boolean()
+    columns = (row.id, row.problem_sha, row.stage, row.judge, row.value_us, verdicts.c.id, baseline)
+    query = (
+        select(*columns, FactsRow.key, FactsRow.facts["registers"].as_integer())
+        .join(ProblemRow, ProblemRow.sha == row.problem_sha)
         .join(verdicts, verified)
-        .where(
-            evaluation.status == Status.OK.value,
-            evaluation.stage.in_(stages),
-            evaluation.value_us.is_not(None),
-        )
+        .outerjoin(LaunchRow, LaunchRow.evaluation_id == row.id)
+        .outerjoin(FactsRow, FactsRow.key == LaunchRow.facts_key)
+        .where(row.status == Status.OK.value, row.stage.in_([stage.value for stage in _STAGES]), row.value_us > 0)
+        .order_by(row.config_sha, row.id, LaunchRow.position)
     )
     if arch is not None:
-        placed = placed.where(ProblemRow.arch == arch)
+        query = query.where(ProblemRow.arch == arch)
     if op is not None:
-        placed = placed.where(ProblemRow.op == op)
-    first = placed.cte("placed")
-    return (
-        select(
-            evaluation.id,
-            ProblemRow.problem,
-            ConfigRow.config,
-            VerificationRow,
-            evaluation.compiler,
-            evaluation.created_at,
-            *EVALUATION,
-        )
-        .join(first, and_(first.c.id == evaluation.id, first.c.place == 1))
-        .join(ProblemRow, ProblemRow.sha == evaluation.problem_sha)
-        .join(ConfigRow, ConfigRow.sha == evaluation.config_sha)
-        .join(VerificationRow, VerificationRow.id == first.c.verification_id)
-    )
+        query = query.where(ProblemRow.op == op)
+    return query
 
 
 def _verdicts() -> CTE:

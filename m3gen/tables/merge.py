@@ -10,7 +10,7 @@ from typing import Any
 
 from m3gen.codegen.generate import legal_config
 from m3gen.ops.base import Op
-from m3gen.spec import DTYPES, KV_SCALES, Problem
+from m3gen.spec import DTYPES, KV_SCALES, MINIMAX_M3, Problem
 from m3gen.tables.table import EXACT_FIELDS, Fallback, Point, PointStatus, Values
 from m3gen.targets import DEVICES
 
@@ -95,6 +95,8 @@ def _bound_fields(
 def _changed(problem: Problem, name: str) -> list[Problem]:
     """The problem with other values of one field."""
     values: Iterable[Any] = _NAMES.get(name, _SIZES)
+    if name in ("group_size", "kv_heads"):  # what a rank of the model can hold; rules also bound what no rank has
+        values = sorted({getattr(MINIMAX_M3.shard(ranks), name) for ranks in (1, 2, 4, 8, 16)})
     if name == "compute_units":
         values = sorted({d.compute_units for d in DEVICES.values() if d.arch == problem.arch})
     return [replace(problem, **{name: value}) for value in values]

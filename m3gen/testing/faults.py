@@ -1,4 +1,5 @@
-"""Handlers for `WorkerPool` that go wrong in every way a compiler can, importable by name in a child."""
+"""Handlers for `WorkerPool` that go wrong in every way a compiler can, and gates that do not check: importable by
+name in a child."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from m3gen.errors import UserError
+
+if TYPE_CHECKING:
+    from m3gen.compiler.request import CompileRequest, CompileResult
+    from m3gen.evaluate.gate import GateRequest
+    from m3gen.evaluate.verification import Verification
 
 
 def echo(payload: Any) -> Any:
@@ -29,6 +37,7 @@ def perform(deed: tuple[str, Any]) -> Any:
         "echo": echo,
         "abort": abort,
         "raise": raise_error,
+        "refuse": refuse,
         "exit": exit_process,
         "suicide": kill_itself,
         "hang": hang,
@@ -37,6 +46,25 @@ def perform(deed: tuple[str, Any]) -> Any:
         "flood": flood,
     }
     return deeds[name](argument)
+
+
+def compile_or_perform(payload: tuple[CompileRequest, tuple[str, Any] | None]) -> CompileResult:
+    """What compiling the candidate gives, unless a deed comes with it."""
+    from m3gen.compiler.candidate import compile_candidate
+
+    request, deed = payload
+    return compile_candidate(request) if deed is None else perform(deed)
+
+
+def wave_through(request: GateRequest) -> Verification:
+    """A gate that runs nothing: OK for whatever renders."""
+    from m3gen import ops
+    from m3gen.codegen import render
+    from m3gen.evaluate.verification import Verification
+    from m3gen.spec import Status
+
+    source = render(ops.get(request.op), request.problem, request.config)
+    return Verification(status=Status.OK, on="nothing", source_sha=source.sha)
 
 
 def abort(message: str) -> None:
@@ -48,6 +76,11 @@ def abort(message: str) -> None:
 def raise_error(message: str) -> None:
     """An exception of several lines."""
     raise ValueError(f"first line\n  {message}")
+
+
+def refuse(message: str) -> None:
+    """What a handler does that cannot work for any payload."""
+    raise UserError(message)
 
 
 def exit_process(code: int) -> None:

@@ -15,7 +15,7 @@ MI300X = default_device("gfx942")
 
 
 def build(**options: Any) -> list[tuple[int, str, str, int]]:
-    found = problems.build(MI300X, **options)
+    found = problems.build(MI300X, **{"op": ["sparse_decode"], **options})
     return [(p.q_heads, p.kv_dtype, p.kv_scale, p.rows) for p in found]
 
 
@@ -24,17 +24,17 @@ def test_the_default_is_tp4_with_both_caches_at_four_loads() -> None:
     of_one_op = [(16, "bf16", "none", rows) for rows in loads] + [
         (16, "e4m3fnuz", "scalar", rows) for rows in loads
     ]
-    assert build() == of_one_op * len(ops.names())
+    assert build(op=None) == of_one_op
 
 
 def test_problems_are_folded_by_their_op_and_each_comes_once() -> None:
-    [only] = problems.build(MI300X, kv=["bf16"], rows=["3,4", "4"], context=100_000)
+    [only] = problems.build(MI300X, op=["sparse_decode"], kv=["bf16"], rows=["3,4", "4"], context=100_000)
     assert (only.rows, only.context) == (4, 2048)
 
 
 def test_fp8_is_the_dialect_of_the_architecture() -> None:
     for one in DEVICES.values():
-        [problem] = problems.build(one, kv=["fp8"], rows=["1"])
+        [problem] = problems.build(one, op=["sparse_decode"], kv=["fp8"], rows=["1"])
         assert problem.kv_dtype == one.architecture.fp8
         assert problem.compute_units == one.compute_units
 
@@ -89,3 +89,8 @@ def test_what_is_refused_is_named_with_a_way_out(options: dict[str, Any], names:
 def test_a_device_of_another_architecture_is_refused() -> None:
     with pytest.raises(UserError, match="--device H200 is a sm_90 device, not gfx942: name --arch sm_90, or"):
         problems.find_device("gfx942", "H200")
+
+
+def test_one_op_is_the_default_and_all_means_all() -> None:
+    assert [op.name for op in problems.find_ops(None)] == ["sparse_decode"]
+    assert [op.name for op in problems.find_ops(["all"])] == list(ops.names())

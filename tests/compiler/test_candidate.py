@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import pickle
 import re
 from dataclasses import dataclass, replace
@@ -122,6 +123,15 @@ def test_an_interpreting_process_is_the_users_to_mend(run: Any, monkeypatch: pyt
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     with pytest.raises(UserError, match="TRITON_INTERPRET"):
         run(kernels.SCALE, LAUNCHER)
+
+
+def test_a_full_disk_is_no_fault_of_the_candidate(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("m3gen.compiler.triton_adapter.build", build)
+    with pytest.raises(UserError, match=r"No space left on device.*set TMPDIR"):
+        run(kernels.SCALE, kernels.SUM_ROWS, LAUNCHER)
 
 
 def test_what_compiled_before_a_failure_is_kept(run: Any) -> None:

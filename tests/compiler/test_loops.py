@@ -94,8 +94,8 @@ def test_bodies_are_natural_loops_by_definition(code: list[tuple[tuple[int, ...]
             if tail == header or tail not in reach(0, without=header):
                 body = {n for n in reached if n == header or (n != header and tail in reach(n, without=header))}
                 expected.setdefault(header, {header}).update(body | {tail})
-    found = {loop.instructions[0]: loop for loop in natural_loops(*program(*code))}
-    headers = {int(loop.label[1:]): set(loop.instructions) for loop in found.values()}
+    found = {int(loop.label[1:]): loop for loop in natural_loops(*program(*code))}
+    headers = {header: set(loop.instructions) for header, loop in found.items()}
     assert headers == expected
     for loop in found.values():
         header = int(loop.label[1:])

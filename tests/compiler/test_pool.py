@@ -13,6 +13,7 @@ import pytest
 
 from m3gen.compiler.pool import Done, WorkerPool
 from m3gen.compiler.wire import MAX_FRAME
+from m3gen.errors import UserError
 from m3gen.spec import Status
 
 FAULTS = "m3gen.testing.faults:perform"
@@ -101,6 +102,17 @@ def test_faults_cost_their_own_payload_and_nothing_else() -> None:
             assert (done.status, "\n" in done.reason) == (status, False)
             assert reason in done.reason
             assert one(pool, ("echo", "still here")).value == "still here"
+
+
+def test_what_the_user_has_to_mend_is_raised_after_what_came_before() -> None:
+    with WorkerPool(FAULTS, jobs=1) as pool:
+        first = pool.submit(("echo", 1))
+        pool.submit(("refuse", "the disk is full:\n  free some space"))
+        pool.submit(("echo", 2))
+        assert [done.ticket for done in pool.poll(PATIENCE)] == [first]
+        for _ in range(2):
+            with pytest.raises(UserError, match=r"^the disk is full: free some space$"):
+                pool.poll(PATIENCE)
 
 
 def test_a_hang_that_ignores_sigterm_is_killed_with_its_children(tmp_path: Path) -> None:

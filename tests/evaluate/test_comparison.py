@@ -134,3 +134,35 @@ def test_difference_is_bitwise() -> None:
     assert first_difference(zero, other) == 1
     assert first_difference(torch.zeros(()), torch.zeros(())) is None
     assert first_difference(torch.zeros(2, 2).T, torch.zeros(2, 2).T) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e4m3fnuz])
+def test_rounding_once_is_never_past_rounding_and_a_step_further_is(dtype: torch.dtype) -> None:
+    reference = torch.randn((4, 4096), dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    reference[0] *= 2.0**-6  # down to where the 8-bit floats are denormal
+    bound = Tolerance(past_rounding=1e-9)
+    rounded = reference.to(dtype)
+    assert compare({"y": rounded}, {"y": reference}, (), bound).reason == ""
+    spoiled = rounded.clone()
+    spoiled.view(torch.uint8)[2, 17 * dtype.itemsize] ^= 1
+    found = compare({"y": spoiled}, {"y": reference}, (), bound).reason
+    assert "row 2 is off by" in found
+    assert "past one rounding" in found
+
+
+def test_fp32_arithmetic_before_the_rounding_is_what_the_bound_leaves_room_for() -> None:
+    reference = torch.tensor([[1.0 + 2**-8 - 2**-30, 1.0]], dtype=torch.float64)  # just under a tie of bf16
+    rounded_up = torch.tensor([[1.0 + 2**-7, 1.0]], dtype=torch.bfloat16)
+    assert compare({"y": rounded_up}, {"y": reference}, (), Tolerance(past_rounding=1e-6)).reason == ""
+    assert compare({"y": rounded_up}, {"y": reference}, (), Tolerance(past_rounding=1e-10)).reason != ""
+
+
+def test_exact_outputs_are_held_to_every_bit() -> None:
+    zero, negative = torch.zeros(2, 3, dtype=torch.bfloat16), -torch.zeros(2, 3, dtype=torch.bfloat16)
+    assert compare({"y": zero}, {"y": negative}, (), Tolerance()).reason == ""
+    found = compare({"y": zero}, {"y": negative}, (), Tolerance(), exact=("y",))
+    assert found.reason == "y: row 0 of 2 is not the reference bit by bit"
+    assert found.max_abs == float("inf")
+    assert compare({"y": zero}, {"y": zero.clone()}, (), Tolerance(), exact=("y",)).reason == ""
+    with pytest.raises(ValueError, match=r"torch.float64 .*torch.bfloat16"):
+        compare({"y": zero}, {"y": zero.double()}, (), Tolerance(), exact=("y",))

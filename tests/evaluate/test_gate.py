@@ -6,7 +6,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -206,6 +206,37 @@ def test_fp8_output_left_unwritten_is_found() -> None:
 def test_a_kernel_that_spoils_its_inputs_cannot_move_the_reference() -> None:
     text = TEMPLATE.replace("    CALLS += 1\n", "    CALLS += 1\n    x.zero_()\n")
     assert judge(text).status is Status.CORRECTNESS
+
+
+class InPart(Double):
+    """Doubles what lies in the even rows of a tensor that it also writes; the odd rows stay."""
+
+    def cases(self, problem: Problem, config: Config, seed: int) -> Iterator[Case]:
+        for case in super().cases(problem, config, seed):
+            case.arguments["y"].copy_(case.arguments["x"])
+            yield replace(case, outputs=("y", "row_id"), zero_rows=(), kept=("y",), exact=("y",))
+
+    def reference(self, case: Case) -> dict[str, torch.Tensor]:
+        y = case.arguments["y"].clone()
+        y[::2] *= 2
+        return {**super().reference(case), "y": y}
+
+
+IN_PART = TEMPLATE.replace(
+    "double_rows[(rows, columns // 16)](x, lengths, y,", "double_rows[(rows, 2)](y, lengths, y,"
+)
+IN_PART = IN_PART.replace("tl.load(lengths + row) > 0, value, 0.0", "row % 2 == 0, value, value / 2")
+
+
+def test_an_output_written_in_part_is_as_it_was_before_every_launch() -> None:
+    verdict = judge(IN_PART, InPart())  # doubling in place twice would be a factor of 4
+    assert verdict.ok, verdict.reason
+
+
+def test_what_must_stay_must_stay_bit_by_bit() -> None:
+    verdict = judge(IN_PART.replace("value / 2)", "value * 0.502)"), InPart())
+    assert verdict.status is Status.CORRECTNESS
+    assert "y: row 1 of 6 is not the reference bit by bit" in verdict.reason
 
 
 def test_an_op_without_cases_verifies_nothing_and_says_so() -> None:

@@ -205,3 +205,11 @@ def sort(x, y, BLOCK: tl.constexpr):
 @triton.jit
 def total_in_float32(x, y, BLOCK: tl.constexpr):
     tl.store(y, tl.sum(tl.load(x + tl.arange(0, BLOCK)), dtype=tl.float32))
+
+
+@triton.jit
+def count_to_the_largest(x, y, BLOCK: tl.constexpr):
+    turns = 0
+    for _ in range(tl.max(tl.load(x + tl.arange(0, BLOCK)), 0)):
+        turns += 1
+    tl.store(y, turns)

@@ -76,3 +76,9 @@ def test_a_slice_of_nan_alone_raised() -> None:
     x[5] = float("nan")
     assert reduce("max", x, torch.float32).isnan().nonzero().flatten().tolist() == [5]
     assert 0 <= reduce("argmax", x, torch.int32)[5] < COLUMNS
+
+
+def test_a_loop_up_to_a_reduction_raised() -> None:
+    x, result = torch.tensor([3, 1, 7, 0], dtype=torch.int32), torch.empty(1, dtype=torch.int32)
+    launch(kernels.count_to_the_largest, x, result, 4)
+    assert result.item() == 7

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from m3gen.report import history
 from m3gen.spec import Status
+from m3gen.store import FailureCount, SessionRecord
 from tests.report.rows import printed
 
 
-def session(**changes: object) -> history.SessionLine:
+def session(**changes: object) -> SessionRecord:
     values = {
         "id": 7,
         "state": "budget",
@@ -16,7 +17,7 @@ def session(**changes: object) -> history.SessionLine:
         "problems": 8,
         "arguments": {"sampler": "tpe", "budget": "200"},
     }
-    return history.SessionLine(**{**values, **changes})  # type: ignore[arg-type]
+    return SessionRecord(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def test_a_session_in_a_line() -> None:
@@ -30,7 +31,7 @@ def test_a_session_that_has_not_ended_may_have_been_killed() -> None:
 
 
 def test_a_failure_names_its_rule_and_an_example() -> None:
-    line = history.FailureLine(
+    count = FailureCount(
         op="sparse_decode",
         arch="gfx942",
         stage="static",
@@ -39,10 +40,10 @@ def test_a_failure_names_its_rule_and_an_example() -> None:
         count=3,
         example="a lane would load less",
     )
-    text = printed(history.failures([line]), 120)
+    text = printed(history.failures([count]), 120)
     assert "refused by a rule (load_width)" in text
     assert "a lane would load less" in text
-    assert line.to_dict()["status"] == "constraint"
+    assert history.failure_object(count)["status"] == "constraint"
 
 
 def test_nothing_is_said_in_words() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -327,11 +328,34 @@ def test_verdicts_are_shared_by_a_group(bench: Bench):
 
 def test_ties_go_to_fewer_registers_then_fewer_launches(bench: Bench):
     bench.cost = lambda us: 5.0 + us / 1000  # all within two percent
+    bench.wrong = {bench.op.default(problem(), DEVICE)}  # it would stand against them all
     frugal = whole_space(bench)[7]
     bench.registers = {frugal: 32}
     (row,) = bench.session(budget="1000").run().rows
     assert (row.config, row.registers) == (frugal, 32)
-    bench.registers = {}
+
+
+def test_a_tie_with_the_default_leaves_the_default(bench: Bench):
+    bench.cost = lambda us: 5.0 + us / 1000
+    bench.registers = {whole_space(bench)[7]: 32}
+    (row,) = bench.session(budget="1000").run().rows
+    assert row.config == bench.op.default(problem(), DEVICE)
+    assert row.ratio == 1.0
+    assert bench.store.winners()[0].config == row.config
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_store_names_the_same_winners(bench: Bench, seed: int):
+    """Also where one candidate ties with two that do not tie with each other, and verdicts are shared."""
+    chance = random.Random(seed)
+    configs = whole_space(bench)
+    bench.cost = lambda us: 5.0 * 1.007 ** (us * 7 % 11)
+    bench.registers = {config: chance.choice((32, 64, 96, 128)) for config in configs}
+    bench.wrong = set(chance.sample(configs, 8))
+    rows = bench.session(problem(16), problem(64), problem(128), budget="1000").run().rows
+    assert len(rows) == 3
+    winners = {winner.problem: winner.config for winner in bench.store.winners()}
+    assert winners == {row.problem: row.config for row in rows}
 
 
 def test_equal_registers_go_to_fewer_launches(bench: Bench):

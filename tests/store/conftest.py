@@ -1,9 +1,7 @@
-"""A fresh store in a file, and a folder that other users can reach."""
+"""A fresh store in a file."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,13 +19,3 @@ def url(tmp_path: Path) -> str:
 def store(url: str) -> Iterator[Store]:
     with Store.open(url) as store:
         yield store
-
-
-@pytest.fixture
-def public_folder() -> Iterator[Path]:
-    """Pytest's own folders are closed to other users."""
-    folder = Path(tempfile.mkdtemp(prefix="m3gen-store-"))
-    folder.chmod(0o755)
-    yield folder
-    folder.chmod(0o755)
-    shutil.rmtree(folder)

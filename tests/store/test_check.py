@@ -37,6 +37,7 @@ def test_sound(full: Store) -> None:
         ("UPDATE evaluations SET status = 'fine'", "no status is called 'fine'"),
         ("UPDATE evaluations SET stage = 'guessed'", "no stage is called 'guessed'"),
         ("UPDATE evaluations SET value_us = NULL", "ok and has no value"),
+        ("UPDATE evaluations SET value_us = 0", "ok and has no value over zero"),
         ("UPDATE evaluations SET low_us = 99", "upside down"),
         ("DELETE FROM launches WHERE position = 0", "a launch is missing"),
         ("DELETE FROM kernel_facts", "launches row 1 refers to a row of kernel_facts that is not there"),

@@ -64,19 +64,23 @@ def test_empty_file_becomes_a_store(tmp_path: Path) -> None:
 @pytest.mark.parametrize("read_only", [False, True])
 def test_newer_schema_is_refused(url: str, tmp_path: Path, read_only: bool) -> None:
     Store.open(url).close()
-    execute(tmp_path / "store.db", "UPDATE alembic_version SET version_num = '9999'")
+    path = tmp_path / "store.db"
+    execute(path, "UPDATE alembic_version SET version_num = '9999'")
+    content = path.read_bytes()
     with pytest.raises(UserError, match=r"'9999'.*a newer m3gen wrote it; upgrade m3gen"):
         Store.open(url, read_only=read_only)
+    assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize("read_only", [False, True])
 def test_database_of_something_else_is_left_alone(tmp_path: Path, read_only: bool) -> None:
     path = tmp_path / "other.db"
     execute(path, "CREATE TABLE cookies (name TEXT)")
+    content = path.read_bytes()
     with pytest.raises(UserError, match=r"something else.*'cookies'"):
         Store.open(f"sqlite:///{path}", read_only=read_only)
-    tables = sqlite3.connect(path).execute("SELECT name FROM sqlite_master").fetchall()
-    assert tables == [("cookies",)]
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_missing_table_is_damage(url: str, tmp_path: Path) -> None:

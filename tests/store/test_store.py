@@ -197,7 +197,9 @@ def test_facts_come_before_the_evaluation(store: Store, session: int) -> None:
     assert store.evaluations(problem()) == []
 
 
-@pytest.mark.parametrize("change", [{"value_us": math.nan}, {"high_us": math.inf}, {"value_us": None}])
+@pytest.mark.parametrize(
+    "change", [{"value_us": math.nan}, {"high_us": math.inf}, {"value_us": None}, {"value_us": 0.0}]
+)
 def test_no_score_without_a_number(store: Store, session: int, change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"value_us|high_us"):
         store.commit_evaluation(session, problem(), config(), replace(predicted(10.0), **change))

@@ -129,6 +129,29 @@ def test_ties_do_not_depend_on_the_order_of_work(bench: Bench) -> None:
     assert bench.winning() == [config(by_sha[0])]
 
 
+def test_a_tie_goes_to_the_fewest_registers(bench: Bench) -> None:
+    for number in (0, 5, 9):  # 100 registers and more
+        bench.store.commit_facts(f"facts-{number}", samples.facts(number))
+    bench.evaluate(1, predicted(5.0, facts=("facts-9",)))
+    bench.evaluate(2, predicted(5.01, facts=("facts-0", "facts-5")))
+    bench.evaluate(3, predicted(6.0, facts=("facts-0",)))
+    for number in (1, 2, 3):
+        bench.verify(number)
+    (winner,) = bench.store.winners()
+    assert winner.config == config(2)
+    assert winner.evaluation.facts == ("facts-0", "facts-5")
+
+
+def test_a_tie_with_another_authority_is_none(bench: Bench) -> None:
+    bench.store.commit_facts("small", samples.facts())
+    bench.store.commit_facts("large", samples.facts(100))
+    bench.evaluate(1, predicted(5.0, judge="predict-amd-2", facts=("large",)))
+    bench.evaluate(2, predicted(5.0, judge="predict-amd-1", facts=("small",)))
+    bench.verify(1)
+    bench.verify(2)
+    assert bench.winning() == [config(1)]
+
+
 def test_by_arch_and_op(bench: Bench) -> None:
     other = problem(arch="gfx950", compute_units=256)
     for one in (problem(), other):
