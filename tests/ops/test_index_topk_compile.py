@@ -28,6 +28,22 @@ def test_the_default_compiles_without_spills(arch: str, select: str) -> None:
         assert not resource_fault(facts, device.architecture)
 
 
+@pytest.mark.parametrize("arch", ARCHS)
+def test_page_tables_and_ascending_ids_compile_too(arch: str) -> None:
+    problem, device = index.problem("index_topk", arch, ("fp32",) * 2, rows=4, context=131072)
+    config = index.config(OP, problem, device, select="insert", splits=4, merge="last")
+    source = render(OP, problem, config)
+    arguments = OP.example(problem, config) | {
+        "ascending": True,
+        "block_table": torch.empty((4, 1024), dtype=torch.int32, device="meta"),
+        "page_table": torch.empty((1, 4, 128), dtype=torch.int32, device="meta"),
+        "context_lens": torch.empty((1, 4), dtype=torch.int32, device="meta"),
+    }
+    (launch,) = trace(source, arguments)
+    facts = compile_launch(source, launch, device.architecture).facts
+    assert facts.vector_spills == facts.scratch_bytes == 0
+
+
 @pytest.mark.parametrize("arch", ["gfx942", "sm_90"])
 def test_the_number_of_compiles_does_not_grow_with_the_shapes_of_a_service(arch: str) -> None:
     problem, device = index.problem("index_topk", arch, ("fp32",) * 2, context=131072)
