@@ -10,7 +10,7 @@ from m3gen.evaluate.timing import TIMINGS
 from m3gen.space import Config
 from m3gen.space.config import Value
 from m3gen.spec import CONTEXT_BUCKETS, MINIMAX_M3, Problem, Status
-from m3gen.targets import ARCHITECTURES, Device, Vendor
+from m3gen.targets import ARCHITECTURES, Device, Vendor, default_device
 
 STATUSES: Mapping[Status, str] = {
     Status.OK: "ok",
@@ -24,6 +24,9 @@ STATUSES: Mapping[Status, str] = {
     Status.NONDETERMINISTIC: "two runs differ",
     Status.IMPLAUSIBLE: "impossible time",
 }
+
+_RANKS = (1, 2, 4, 8, 16)
+_SHARD_FIELDS = ("group_size", "kv_heads", "head_dim")
 
 _LIMITS = {
     "memory": "memory",
@@ -61,11 +64,17 @@ def predictor(device: Device) -> str:
 
 
 def tensor_parallel(problem: Problem) -> int | None:
-    """The ranks MiniMax-M3 is sharded over when one of them has this problem; None for another model's."""
-    ranks, rest = divmod(MINIMAX_M3.q_heads, problem.q_heads)
-    if rest or MINIMAX_M3.head_dim != problem.head_dim:
+    """The fewest ranks over which MiniMax-M3 is sharded when one of them has this problem; None for another
+    model's. Heads that are replicated look alike on all ranks that share them."""
+    if problem.op not in ops.names():
         return None
-    return ranks if MINIMAX_M3.shard(ranks).kv_heads == problem.kv_heads else None
+    op, device = ops.get(problem.op), default_device(problem.arch)
+    cache = ops.Cache(problem.kv_dtype, problem.kv_scale)
+    for ranks in _RANKS:
+        made = op.problem(device, MINIMAX_M3.shard(ranks), cache, problem.query_len)
+        if made and all(getattr(made, name) == getattr(problem, name) for name in _SHARD_FIELDS):
+            return ranks
+    return None
 
 
 def shard(problem: Problem) -> str:

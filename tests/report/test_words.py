@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from m3gen import ops, targets
 from m3gen.evaluate.evaluation import Stage
 from m3gen.report import words
 from m3gen.space import Config
@@ -75,3 +76,12 @@ def test_counts_begin_with_the_most_frequent_and_leave_out_zeros() -> None:
     assert words.counts({"b": 2, "a": 2, "c": 1200, "d": 0}) == "c 1,200, a 2, b 2"
     assert words.counts({}) == "none"
     assert words.failures({Status.TIMEOUT: 2, Status.OK: 0}) == "ran past its deadline 2"
+
+
+def test_ranks_are_those_of_the_op_not_of_its_heads() -> None:
+    device = targets.default_device("gfx942")
+    for op in map(ops.get, ops.names()):
+        for ranks, same in ((1, 1), (2, 2), (4, 4)):
+            problem = op.problem(device, MINIMAX_M3.shard(ranks), ops.Cache("bf16"), 1)
+            assert problem is not None
+            assert words.tensor_parallel(problem) == same, op.name
