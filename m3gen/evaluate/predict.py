@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from m3gen.codegen.launch import Launch
@@ -188,12 +188,13 @@ class _Body:
     @classmethod
     def of_kernel(cls, facts: KernelFacts) -> _Body:
         loop = _main_loop(facts)
+        # Facts count shared bytes per loop alone; what is outside the loop is small and taken as none.
         moved = loop.shared_read_bytes_per_lane + loop.shared_write_bytes_per_lane if loop else 0
         return cls._of_mix(facts.mix, facts.matrix_cycles, moved)
 
     @classmethod
-    def _of_mix(cls, mix: object, matrix_cycles: float, shared_bytes: float) -> _Body:
-        count = Counter(mix)  # type: ignore[call-overload]
+    def _of_mix(cls, mix: Mapping[str, int], matrix_cycles: float, shared_bytes: float) -> _Body:
+        count = Counter(mix)
         return cls(
             vector=sum(
                 count[unit] for unit in ("vector", "convert", "permute", "load", "store", "spill", "atomic")
