@@ -75,7 +75,7 @@ def changed(layer: int, **values: Any) -> Callable[[], dict[int, LayerCache]]:
 
 
 WRONG = [
-    (lambda: {}, "no layer has a cache"),
+    (dict, "no layer has a cache"),
     (lambda: caches() | {2: caches()[0]}, "layer 2: the model has layers 0 to 1"),
     (lambda: caches(dtype=torch.float16), r"layer 0, kv is torch.float16, expected torch.float32"),
     (changed(1, index=None), "layer 1, index is missing in a sparse layer"),

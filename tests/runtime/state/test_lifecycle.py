@@ -89,7 +89,7 @@ def test_binding_during_capture_is_refused() -> None:
 def test_a_cache_that_is_refused_leaves_none_bound() -> None:
     one = state()
     one.initialize_kv_cache(caches())
-    with pytest.raises(Exception, match="expected torch.float32"):
+    with pytest.raises(Exception, match=r"expected torch\.float32"):
         one.initialize_kv_cache(caches(dtype=torch.float16))
     assert one.binding is None
     assert one.plan(1, 1, 0, 10).reason is Reason.NO_CACHE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -21,6 +22,15 @@ def ready() -> ModelState:
     one = state(settings(limits=LIMITS))
     one.initialize_kv_cache(caches())
     return one
+
+
+@cache
+def ranks() -> list[ModelState]:
+    """Two of one model."""
+    made = [state(settings(limits=LIMITS)) for _ in range(2)]
+    for rank in made:
+        rank.initialize_kv_cache(caches(pages=1))
+    return made
 
 
 FULL = GraphMode.FULL
@@ -74,17 +84,13 @@ def test_any_size_is_captured_where_none_is_named() -> None:
 def test_ranks_decide_alike_and_never_past_a_limit(
     requests: int, query_len: int, prefill: int, longest: int, padded: int, graph: GraphMode
 ) -> None:
-    ranks = [state(settings(limits=LIMITS)) for _ in range(2)]
-    plans = []
-    for rank in ranks:
-        rank.initialize_kv_cache(caches(pages=1))
-        plans.append(rank.plan(requests, query_len, prefill, longest, padded, graph))
+    plans = [rank.plan(requests, query_len, prefill, longest, padded, graph) for rank in ranks()]
     assert plans[0].reason is plans[1].reason
     assert repr(plans[0]) == repr(plans[1])
     if plans[0].specialised:
         assert 1 <= max(requests, padded) <= 4
         assert query_len in (1, 4)
-        assert longest <= ranks[0].max_tokens
+        assert longest <= ranks()[0].max_tokens
     else:
         assert plans[0].reason.words in repr(plans[0])
 

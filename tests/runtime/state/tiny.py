@@ -38,8 +38,7 @@ def caches(pages: int = 8, dtype: torch.dtype = torch.float32, **scales: Any) ->
     """NaN everywhere."""
 
     def kv() -> torch.Tensor:
-        store = torch.full((pages, SPEC.kv_heads, 128, 256), float("nan")).to(dtype)
-        return store
+        return torch.full((pages, SPEC.kv_heads, 128, 256), float("nan")).to(dtype)
 
     index = torch.full((pages, 128, 128), float("nan")).to(dtype)
     return {0: LayerCache(kv=kv(), **scales), 1: LayerCache(kv=kv(), index=index, **scales)}
