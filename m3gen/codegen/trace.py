@@ -46,7 +46,7 @@ class _Recorder:
             self._launches.append(
                 Launch(
                     kernel=self._name,
-                    arguments=tuple((k, _argument(v)) for k, v in bound.arguments.items()),
+                    arguments=tuple((k, argument(v)) for k, v in bound.arguments.items()),
                     options=tuple(sorted(options.items())),
                     grid=(x, y, z),
                 )
@@ -55,7 +55,8 @@ class _Recorder:
         return launch
 
 
-def _argument(value: Any) -> Argument:
+def argument(value: Any) -> Argument:
+    """What a launch knows of an argument. `TypeError` for what no kernel takes."""
     if hasattr(value, "data_ptr"):
         offset = value.storage_offset() * value.element_size()
         return Pointer(

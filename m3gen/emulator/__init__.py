@@ -1,0 +1,24 @@
+"""Machine code of gfx942 and gfx950 executed on the CPU: what it computes, and what it does on the way."""
+
+from m3gen.emulator.faults import EmulationError, Hang, MemoryFault, MissingWait, UnknownInstruction
+from m3gen.emulator.kernel import Code, Emulator, Profile, emulating
+from m3gen.emulator.machine import Counts, Machine
+from m3gen.emulator.memory import Memory
+from m3gen.emulator.program import Program, parse
+
+__all__ = [
+    "Code",
+    "Counts",
+    "EmulationError",
+    "Emulator",
+    "Hang",
+    "Machine",
+    "Memory",
+    "MemoryFault",
+    "MissingWait",
+    "Profile",
+    "Program",
+    "UnknownInstruction",
+    "emulating",
+    "parse",
+]

@@ -1,0 +1,150 @@
+"""Run Triton kernels on CPU tensors as the machine code that an AMD GPU would run.
+
+    with emulating("gfx942") as emulator:
+        kernel[grid](...)          # any @triton.jit function, on CPU tensors
+    emulator.profiles              # what each launch did
+
+A launch is specialised and compiled as the JIT would for this GPU, and its code is executed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from m3gen.codegen.launch import Launch
+from m3gen.codegen.trace import argument
+from m3gen.compiler import triton_adapter
+from m3gen.emulator.arguments import Value, pack
+from m3gen.emulator.faults import UnknownInstruction
+from m3gen.emulator.machine import Counts, Machine
+from m3gen.emulator.memory import Memory
+from m3gen.emulator.program import Program, parse
+from m3gen.errors import UserError
+from m3gen.targets import Architecture, Vendor, architecture
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A kernel as compiled for one specialisation; `parameters` are those that the code takes, in order."""
+
+    name: str
+    assembly: str
+    program: Program
+    waves: int
+    shared_bytes: int
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One launch: its code and what it counted."""
+
+    code: Code
+    grid: tuple[int, int, int]
+    counts: Counts
+
+
+@dataclass
+class Emulator:
+    """Compiles and runs launches for one arch. `late`, `seed` and `profile` as in `Machine`; compiled code is kept
+    from launch to launch. `profiles` has an entry for each launch when `profile` is on."""
+
+    arch: str
+    late: bool = True
+    seed: int = 0
+    profile: bool = False
+    profiles: list[Profile] = field(default_factory=list)
+    launches: int = 0
+
+    def __post_init__(self) -> None:
+        self._architecture: Architecture = architecture(self.arch)
+        if self._architecture.vendor is not Vendor.AMD:
+            raise UserError(f"only AMD's machine code can be executed, {self.arch} is not: use the interpreter")
+        self.arch = self._architecture.name
+        self._codes: dict[str, Code] = {}
+
+    def run(self, kernel: Any, grid: Any, *args: Any, **keywords: Any) -> None:
+        """`kernel[grid](*args, **keywords)`."""
+        names = inspect.signature(kernel.fn).parameters
+        options = {name: value for name, value in keywords.items() if name not in names and name != "warmup"}
+        bound = inspect.signature(kernel.fn).bind(*args, **{k: v for k, v in keywords.items() if k in names})
+        bound.apply_defaults()
+        shape = grid(dict(bound.arguments)) if callable(grid) else grid
+        x, y, z = (*shape, 1, 1)[:3]
+        launch = Launch(
+            kernel=kernel.fn.__name__,
+            arguments=tuple((name, argument(value)) for name, value in bound.arguments.items()),
+            options=tuple(sorted(options.items())),
+            grid=(int(x), int(y), int(z)),
+        )
+        code = self.code(kernel, launch)
+        self.execute(code, launch.grid, bound.arguments)
+
+    def code(self, kernel: Any, launch: Launch) -> Code:
+        """Compiled once for each specialisation. `UserError` when the kernel does not compile."""
+        specialised = triton_adapter.specialise(kernel, launch, self._architecture)
+        key = specialised.identity + triton_adapter.kernel_text(kernel)
+        if (known := self._codes.get(key)) is None:
+            build = triton_adapter.build(specialised)
+            signature = specialised.source.signature
+            known = self._codes[key] = Code(
+                name=launch.kernel,
+                assembly=build.text,
+                program=parse(build.text),
+                waves=build.num_warps,
+                shared_bytes=build.shared_bytes,
+                parameters=tuple(name for name, kind in signature.items() if kind != "constexpr"),
+            )
+        return known
+
+    def execute(self, code: Code, grid: tuple[int, int, int], arguments: Mapping[str, Any]) -> Counts:
+        """Run code on tensors and numbers by parameter name."""
+        memory = Memory()
+        values = [_value(memory, name, arguments[name]) for name in code.parameters]
+        data = pack(code.assembly, code.program.descriptor, values)
+        kernarg = memory.register_array("the kernel's arguments", data)
+        machine = Machine(
+            code.program, self.arch, memory, late=self.late, seed=self.seed + self.launches, profile=self.profile
+        )
+        self.launches += 1
+        counts = machine.launch(grid, code.waves, code.shared_bytes, kernarg.start)
+        if self.profile:
+            self.profiles.append(Profile(code, grid, counts))
+        return counts
+
+
+def _value(memory: Memory, name: str, value: Any) -> Value:
+    """A tensor's storage becomes memory that the kernel may touch."""
+    if hasattr(value, "data_ptr"):
+        if value.device.type != "cpu":
+            raise UserError(f"{name} is on {value.device}: the emulator runs on CPU tensors")
+        storage = value.untyped_storage()
+        region = memory.register(name, storage.data_ptr(), storage.nbytes())
+        return region.start + value.storage_offset() * value.element_size()
+    if isinstance(value, bool | int | float):
+        return value
+    raise UnknownInstruction(f"the argument {name} is {type(value).__name__}: expected a tensor or a number")
+
+
+@contextmanager
+def emulating(arch: str, **options: Any) -> Iterator[Emulator]:
+    """Every `@triton.jit` kernel launched inside runs as machine code of `arch`. Options as in `Emulator`."""
+    from triton.runtime.jit import JITFunction
+
+    emulator = Emulator(arch, **options)
+
+    def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **keywords: Any) -> None:
+        emulator.run(kernel, grid, *args, **keywords)
+
+    own = JITFunction.run
+    JITFunction.run = run
+    try:
+        yield emulator
+    finally:
+        JITFunction.run = own
+
+

@@ -1,0 +1,356 @@
+"""`Machine`: a program, its memory, and the waves that run it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from m3gen.emulator.faults import EmulationError, Hang, MemoryFault, MissingWait
+from m3gen.emulator.group import I64, U32, Array, Group, Pending, Queue
+from m3gen.emulator.memory import Memory
+from m3gen.emulator.program import Instruction, Program
+from m3gen.emulator.registers import touched
+from m3gen.emulator.shared import Shared
+from m3gen.emulator.table import Spec, Step, find
+
+_MOST_WORKGROUPS = 64  # that run in step
+_MOST_STEPS = 5_000_000
+_WAVE = 64
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a launch did: for each instruction of the program how many waves and how many lanes executed it, and for
+    memory the bytes, cache lines of 128 bytes and LDS passes past the first."""
+
+    waves: Array
+    lanes: Array
+    bytes: Array
+    lines: Array
+    conflicts: Array
+    unwritten_shared: int = 0
+    first_wave: list[int] = field(default_factory=list)  # of workgroup 0: the instructions in order
+
+    @classmethod
+    def of(cls, instructions: int) -> Counts:
+        return cls(*(np.zeros(instructions, I64) for _ in range(5)))
+
+
+class Machine:
+    """Runs launches of one program.
+
+    `late`: memory completes at the last moment that the waits allow, so that a missing one shows; else at once.
+    `seed` orders the waves of a workgroup. `profile` counts.
+    """
+
+    def __init__(
+        self, program: Program, arch: str, memory: Memory, *, late: bool = True, seed: int = 0, profile: bool = False
+    ) -> None:
+        self.program, self.arch, self.memory = program, arch, memory
+        self.late, self.profile = late, profile
+        self._random = random.Random(seed)
+        self.specs: list[Spec] = [find(line) for line in program.instructions]
+        self._steps: list[Step] = []
+        for line, spec in zip(program.instructions, self.specs, strict=True):
+            self._steps.append(spec.build(line, self))
+        self._touched = [touched(line) for line in program.instructions]
+        self.counts = Counts.of(len(program.instructions))
+        self._shared = Shared(1, 0)
+
+    def launch(self, grid: Sequence[int], waves: int, shared_bytes: int, kernarg: int) -> Counts:
+        """Run `grid` workgroups of `waves` waves; `kernarg` is the address of the arguments.
+
+        Raises an `EmulationError` for what no kernel may do.
+        """
+        x, y, z = (*grid, 1, 1)[:3]
+        total = x * y * z
+        for start in range(0, total, _MOST_WORKGROUPS):
+            numbers = np.arange(start, min(start + _MOST_WORKGROUPS, total))
+            self._shared = Shared(len(numbers), shared_bytes + self.program.descriptor.lds_bytes)
+            ids = np.stack([numbers % x, numbers // x % y, numbers // (x * y)])
+            with np.errstate(all="ignore"):  # GPUs do not trap
+                self._run([self._group(numbers, ids, wave, kernarg) for wave in range(waves)], waves)
+            self.counts.unwritten_shared += self._shared.unwritten
+        return self.counts
+
+    def _group(self, numbers: Array, ids: Array, wave: int, kernarg: int) -> Group:
+        """One wave of each workgroup, as the descriptor starts it."""
+        descriptor = self.program.descriptor
+        group = Group(numbers, np.arange(len(numbers)), np.full(len(numbers), wave))
+        group.v[0] = np.arange(_WAVE * wave, _WAVE * (wave + 1), dtype=U32)[None, :]
+        for name, register in descriptor.user_sgprs:
+            if name == "kernarg_segment_ptr":
+                group.put_scalar64(register, np.full((1, 1), kernarg, np.uint64))
+        length, offset = descriptor.kernarg_preload
+        if length:
+            first = descriptor.user_sgpr_count - length
+            words = self.memory.load(np.array([kernarg + 4 * offset]), 4 * length).view(U32)
+            for number in range(length):
+                group.s[first + number] = words[:, number : number + 1]
+        register = descriptor.user_sgpr_count
+        for axis, enabled in enumerate(descriptor.workgroup_ids):
+            if enabled:
+                group.s[register] = ids[axis].astype(U32)[:, None]
+                register += 1
+        if descriptor.scratch_bytes:
+            group.scratch = np.full((len(numbers), _WAVE, descriptor.scratch_bytes), 0xFF, np.uint8)
+        return group
+
+    # the scheduler
+
+    def _run(self, groups: list[Group], waves: int) -> None:
+        """Until every wave has ended. The group that is furthest behind goes first, so that waves which parted meet
+        again; of the waves of a workgroup, whichever the seed says."""
+        ready, blocked = list(groups), []
+        while ready or blocked:
+            if not ready:
+                ready, blocked = self._released(blocked, waves)
+                continue
+            group = self._next(ready)
+            for part in self._advance(group):
+                (blocked if part.arrived else ready).append(part)
+
+    def _next(self, ready: list[Group]) -> Group:
+        numbers = sorted({int(group.wave[0]) for group in ready})
+        wave = self._random.choice(numbers)
+        mine = sorted((group for group in ready if group.wave[0] == wave), key=lambda group: group.pc)
+        first = mine[0]
+        ready.remove(first)
+        for other in mine[1:]:
+            if first.can_meet(other):
+                ready.remove(other)
+                first = first.meet(other)
+        return first
+
+    def _released(self, blocked: list[Group], waves: int) -> tuple[list[Group], list[Group]]:
+        """Groups whose workgroups have arrived whole go on."""
+        arrived = np.concatenate([group.workgroup for group in blocked])
+        numbers, counts = np.unique(arrived, return_counts=True)
+        whole = numbers[counts == waves]
+        ready, waiting = [], []
+        for group in blocked:
+            released = np.isin(group.workgroup, whole)
+            if released.all():
+                parts = [(group, True)]
+            elif not released.any():
+                parts = [(group, False)]
+            else:
+                parts = [(group.take(released.nonzero()[0]), True), (group.take((~released).nonzero()[0]), False)]
+            for part, free in parts:
+                part.arrived = not free
+                (ready if free else waiting).append(part)
+        if not ready:
+            line = self.program.instructions[blocked[0].pc - 1]
+            raise Hang(f"waves of a workgroup wait at a barrier that others never reach, {line.where}")
+        return ready, waiting
+
+    def _advance(self, group: Group) -> list[Group]:
+        """Run a group to its next barrier, its end, or a branch that parts it; what is left of it."""
+        steps, touched_, lines = self._steps, self._touched, self.program.instructions
+        counts = self.counts if self.profile else None
+        while True:
+            at = group.pc
+            if counts is not None:
+                self._count(group, at)
+            if group.vm.writes or group.lgkm.writes:
+                self._check(group, at, touched_[at])
+            group.pc = at + 1
+            try:
+                found = steps[at](group)
+            except EmulationError as error:
+                raise type(error)(self._placed(error, group, lines[at])) from None
+            if found is None:
+                continue
+            if found == "barrier":
+                group.arrived = True
+                return [group]
+            if found == "end":
+                group.vm.drain(group, 0)
+                group.lgkm.drain(group, 0)
+                return []
+            group.steps += 1
+            if group.steps > _MOST_STEPS:
+                raise Hang(f"more than {_MOST_STEPS} branches, {lines[at].where}")
+            target, taken = found
+            if taken is None:
+                group.pc = target
+                continue
+            gone, stayed = group.take(taken.nonzero()[0]), group.take((~taken).nonzero()[0])
+            gone.pc = target
+            return [gone, stayed]
+
+    def _check(self, group: Group, at: int, registers: int) -> None:
+        late = (group.vm.writes | group.lgkm.writes) & registers
+        if late:
+            line = self.program.instructions[at]
+            number = (late & -late).bit_length() - 1
+            name = f"v{number}" if number < 256 else f"a{number - 256}" if number < 512 else f"s{number - 512}"
+            raise MissingWait(f"{name} is used while a load that writes it is under way, {line.where}")
+
+    def _placed(self, error: EmulationError, group: Group, line: Instruction) -> str:
+        where = getattr(error, "where", None)
+        lane = getattr(error, "lane", "")
+        return f"{error}{lane}, {(where or line).where}" if line.text not in str(error) else str(error)
+
+    def issue(self, group: Group, queue: Queue, one: Pending) -> None:
+        """Start a memory operation."""
+        queue.push(one)
+        if not self.late:
+            queue.drain(group, 0)
+
+    # memory, for the instructions
+
+    def load(self, group: Group, line: Instruction, addresses: Array, width: int) -> Array:
+        """uint8 [n, width]."""
+        try:
+            return self.memory.load(addresses, width)
+        except MemoryFault as fault:
+            raise self._located(fault, line) from None
+
+    def store(self, group: Group, line: Instruction, addresses: Array, data: Array) -> None:
+        try:
+            self.memory.store(addresses, data)
+        except MemoryFault as fault:
+            raise self._located(fault, line) from None
+
+    def load_lanes(self, group: Group, line: Instruction, where: Array, active: Array, width: int) -> Array:
+        """uint32 [size, 64, words]; lanes that are not active get 0."""
+        if self.profile:
+            self._traffic(line, where, active, width)
+        return self._spread(self.load, group, line, where, active, width)
+
+    def store_lanes(
+        self, group: Group, line: Instruction, where: Array, active: Array, words: Array, width: int
+    ) -> None:
+        if self.profile:
+            self._traffic(line, where, active, width)
+        data = np.ascontiguousarray(words).view(np.uint8).reshape(group.size, _WAVE, -1)[:, :, :width]
+        if active.any():
+            try:
+                self.memory.store(where[active], data[active])
+            except MemoryFault as fault:
+                raise self._located(fault, line, active) from None
+
+    def _spread(
+        self, read: Any, group: Group, line: Instruction, where: Array, active: Array, width: int
+    ) -> Array:
+        words = max(1, width // 4)
+        out = np.zeros((group.size, _WAVE, 4 * words), np.uint8)
+        if active.all():
+            out[:, :, :width] = self._loaded(line, where.reshape(-1), width, active).reshape(group.size, _WAVE, width)
+        elif active.any():
+            out[active, :width] = self._loaded(line, where[active], width, active)
+        return out.view(U32)
+
+    def _loaded(self, line: Instruction, addresses: Array, width: int, active: Array) -> Array:
+        try:
+            return self.memory.load(addresses, width)
+        except MemoryFault as fault:
+            raise self._located(fault, line, active) from None
+
+    def load_scratch(self, group: Group, line: Instruction, where: Array, active: Array, width: int) -> Array:
+        at = self._scratch(group, line, where, active, width)
+        assert group.scratch is not None
+        found = np.take_along_axis(group.scratch, at, axis=2)
+        out = np.zeros((group.size, _WAVE, max(4, width)), np.uint8)
+        out[:, :, :width] = found
+        return out.view(U32)
+
+    def store_scratch(
+        self, group: Group, line: Instruction, where: Array, active: Array, words: Array, width: int
+    ) -> None:
+        at = self._scratch(group, line, where, active, width)
+        assert group.scratch is not None
+        data = np.ascontiguousarray(words).view(np.uint8).reshape(group.size, _WAVE, -1)[:, :, :width]
+        rows, lanes = np.nonzero(active)
+        group.scratch[rows[:, None], lanes[:, None], at[rows, lanes]] = data[rows, lanes]
+
+    def _scratch(self, group: Group, line: Instruction, where: Array, active: Array, width: int) -> Array:
+        size = self.program.descriptor.scratch_bytes
+        outside = active & ((where < 0) | (where + width > size))
+        if outside.any():
+            raise MemoryFault(f"{width} bytes of scratch past its {size}, {line.where}")
+        at: Array = np.where(active, where, 0)[:, :, None] + np.arange(width)
+        return at
+
+    def read_shared(self, group: Group, line: Instruction, where: Array, active: Array, width: int) -> Array:
+        """uint32 [size, 64, words]; lanes that are not active get 0."""
+        if self.profile:
+            self._conflicts(line, where, active, width)
+        words = max(1, width // 4)
+        out = np.zeros((group.size, _WAVE, 4 * words), np.uint8)
+        rows = np.broadcast_to(group.row[:, None], (group.size, _WAVE))
+        try:
+            if active.all():
+                found = self._shared.load(rows.reshape(-1), where.reshape(-1), width)
+                out[:, :, :width] = found.reshape(group.size, _WAVE, width)
+            elif active.any():
+                out[active, :width] = self._shared.load(rows[active], where[active], width)
+        except MemoryFault as fault:
+            raise self._located(fault, line, active) from None
+        return out.view(U32)
+
+    def write_shared(
+        self, group: Group, line: Instruction, where: Array, active: Array, words: Array, width: int
+    ) -> None:
+        if self.profile:
+            self._conflicts(line, where, active, width)
+        data = np.ascontiguousarray(words).view(np.uint8).reshape(group.size, _WAVE, -1)[:, :, :width]
+        rows = np.broadcast_to(group.row[:, None], (group.size, _WAVE))
+        try:
+            if active.any():
+                self._shared.store(rows[active], where[active], data[active])
+        except MemoryFault as fault:
+            raise self._located(fault, line, active) from None
+
+    def _located(self, fault: MemoryFault, line: Instruction, active: Array | None = None) -> MemoryFault:
+        row = int(getattr(fault, "row", 0))
+        lane = ""
+        if active is not None:
+            waves, lanes = np.nonzero(active)
+            lane = f", lane {int(lanes[row])} of wave {int(waves[row])}"
+        return MemoryFault(f"{fault}{lane}, {line.where}")
+
+    # counting
+
+    def _count(self, group: Group, at: int) -> None:
+        self.counts.waves[at] += group.size
+        self.counts.lanes[at] += 64 * group.size if group.full else int(np.count_nonzero(group.mask))
+        if group.wave[0] == 0 and 0 in group.workgroup:
+            self.counts.first_wave.append(at)
+
+    def _traffic(self, line: Instruction, where: Array, active: Array, width: int) -> None:
+        at = self._index(line)
+        for wave in range(len(where)):
+            addresses = where[wave][active[wave]]
+            self.counts.bytes[at] += width * len(addresses)
+            first, last = addresses >> 7, (addresses + width - 1) >> 7
+            self.counts.lines[at] += len(np.unique(np.concatenate([first, last])))
+
+    def _conflicts(self, line: Instruction, where: Array, active: Array, width: int) -> None:
+        """LDS: 32 banks (gfx942), 64 (gfx950) of 4 bytes; an access of more than 4 bytes a lane takes several
+        passes of fewer lanes; words that several lanes share count once."""
+        at = self._index(line)
+        banks = 64 if self.arch == "gfx950" else 32
+        lanes = max(1, min(_WAVE, banks * 4 // max(width, 4)))
+        for wave in range(len(where)):
+            self.counts.bytes[at] += width * int(np.count_nonzero(active[wave]))
+            for start in range(0, _WAVE, lanes):
+                part = slice(start, start + lanes)
+                words = where[wave, part][active[wave, part]] // 4
+                if len(words):
+                    every = np.unique((words[:, None] + np.arange(max(1, width // 4))).ravel())
+                    self.counts.conflicts[at] += int(np.bincount(every % banks).max()) - 1
+
+    def _index(self, line: Instruction) -> int:
+        return self._numbers[line.line]
+
+    @property
+    def _numbers(self) -> dict[int, int]:
+        if not hasattr(self, "_by_line"):
+            self._by_line = {line.line: number for number, line in enumerate(self.program.instructions)}
+        return self._by_line
