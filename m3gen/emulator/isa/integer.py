@@ -94,7 +94,7 @@ several(
         "v_min_i32": ("i32 : i32 i32", np.minimum),
         "v_mul_u32_u24": ("u32 : u32 u32", lambda x, y: (x & _LOW24) * (y & _LOW24)),
         "v_mul_i32_i24": ("i32 : i32 i32", lambda x, y: signed24(x) * signed24(y)),
-        "v_cndmask_b32": ("u32 : u32 u32 lanes", lambda x, y, pick: np.where(pick, y, x)),
+        "v_cndmask_b32": ("f32 : f32 f32 lanes", lambda x, y, pick: np.where(pick, y, x)),
         "v_add_u16": ("u16 : u16 u16", lambda x, y: x + y),
         "v_sub_u16": ("u16 : u16 u16", lambda x, y: x - y),
         "v_mul_lo_u16": ("u16 : u16 u16", lambda x, y: x * y),
