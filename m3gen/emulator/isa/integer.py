@@ -121,7 +121,7 @@ several(
         "v_xad_u32": ("u32 : u32 u32 u32", lambda x, y, z: (x ^ y) + z),
         "v_bfi_b32": ("u32 : u32 u32 u32", lambda keep, x, y: (keep & x) | (~keep & y)),
         "v_bfe_u32": ("u32 : u32 u32 u32", lambda x, at, n: bit_field(x, at, n, signed=False)),
-        "v_bfe_i32": ("i32 : u32 u32 u32", lambda x, at, n: bit_field(x, at, n, signed=True)),
+        "v_bfe_i32": ("i32 : i32 u32 u32", lambda x, at, n: bit_field(x, at, n, signed=True)),
         "v_bfm_b32": ("u32 : u32 u32", lambda n, at: ((U32(1) << (n & U32(31))) - U32(1)) << (at & U32(31))),
         "v_bcnt_u32_b32": ("u32 : u32 u32", lambda x, y: np.bitwise_count(x).astype(U32) + y),
         "v_perm_b32": ("u32 : u32 u32 u32", permute_bytes),

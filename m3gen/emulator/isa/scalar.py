@@ -61,7 +61,7 @@ _SHIFTS: dict[str, tuple[str, Binary]] = {
     "s_lshr_b64": ("u64 scc : u64 u32", lambda x, n: x >> (n & U32(63)).astype(U64)),
     "s_ashr_i64": ("i64 scc : i64 u32", lambda x, n: x >> (n & U32(63)).astype(I64)),
     "s_bfe_u32": ("u32 scc : u32 u32", lambda x, n: _extract(x, n, signed=False)),
-    "s_bfe_i32": ("i32 scc : u32 u32", lambda x, n: _extract(x, n, signed=True)),
+    "s_bfe_i32": ("i32 scc : i32 u32", lambda x, n: _extract(x, n, signed=True)),
 }
 for _name, (_signature, _of) in _SHIFTS.items():
     instruction(_name, _signature, SALU, "SOP2")(_nonzero(_of))
