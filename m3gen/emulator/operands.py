@@ -268,9 +268,9 @@ def _scalar_writer(operand: Operand, kind: str) -> Write:
 
 
 def _half_writer(line: Instruction, index: int) -> Write:
-    """16-bit results clear the other half; with op_sel[3] they go into the high one and keep the low one."""
-    op_sel = line.modifiers.get("op_sel", ())
-    high = isinstance(op_sel, tuple) and len(op_sel) > 3 and op_sel[3]
+    """16-bit results clear the other half; where op_sel says so they go into the high one and keep the low one."""
+    op_sel, sources = line.modifiers.get("op_sel", ()), len(line.operands) - 1
+    high = isinstance(op_sel, tuple) and len(op_sel) > sources and op_sel[sources]
     select = line.modifiers.get("dst_sel", "DWORD") if line.suffix == "sdwa" else "DWORD"
     if select not in ("DWORD", "WORD_0") or (select == "WORD_0" and line.modifiers.get("dst_unused") != "UNUSED_PAD"):
         write = _sdwa_writer(index, str(select), str(line.modifiers.get("dst_unused", "UNUSED_PAD")))

@@ -101,7 +101,7 @@ def _format(line: Instruction, machine: Any) -> Format:
 
 
 def _high_word(line: Instruction, place: int = 0) -> bool:
-    """Whether a packed source or destination is the high word."""
+    """Whether a packed source (by its number), or the destination (behind the last source), is the high word."""
     if line.suffix == "sdwa":
         return line.modifiers.get("src0_sel") == "WORD_1"
     op_sel = line.modifiers.get("op_sel", ())
@@ -140,8 +140,8 @@ def _one_from_fp8(line: Instruction, machine: Any) -> Step:
 
 @custom("v_cvt_pk_fp8_f32", "v_cvt_pk_bf8_f32", unit=VALU, section="VOP3", signature="2 x fp8 : f32 f32")
 def _pair_to_fp8(line: Instruction, machine: Any) -> Step:
-    """Into the word that op_sel[3] names; the other one is kept."""
-    form, high = _format(line, machine), _high_word(line, 3)
+    """Into the word that op_sel names; the other one is kept."""
+    form, high = _format(line, machine), _high_word(line, len(line.operands) - 1)
     reads = [reader(operand, "f32") for operand in line.operands[1:3]]
     target, shift = line.operands[0].index, U32(16 if high else 0)
     keep = U32(0x0000FFFF if high else 0xFFFF0000)
@@ -197,7 +197,7 @@ def _scaled_pair(line: Instruction, machine: Any) -> Step:
 )
 def _scaled_to_fp8(line: Instruction, machine: Any) -> Step:
     """Values over the power of two of a scale's exponent."""
-    form, high = of_arch(machine.arch, "fp8"), _high_word(line, 3)
+    form, high = of_arch(machine.arch, "fp8"), _high_word(line, len(line.operands) - 1)
     source = line.mnemonic.rpartition("_")[2]
     if source != "f32":
         raise UnknownInstruction(f"the emulator does not know {line.mnemonic}, {line.where}")
