@@ -11,7 +11,8 @@ _UNWRITTEN = 0xFF  # NaN in fp32, bf16, fp16 and e4m3fn
 
 
 class Shared:
-    """`size` bytes for each of `rows` workgroups, of which `written` is what anybody wrote.
+    """`size` bytes for each of `rows` workgroups, of which `written` is what anybody wrote. Addresses are of 32 bits
+    and wrap: a base may be below zero by what an offset adds.
 
     Accesses: rows and addresses int64 [n], all of one width. `MemoryFault` with the index of the first address
     that is outside. `unwritten` counts bytes that were read before anybody wrote them.
@@ -36,7 +37,8 @@ class Shared:
         self._written[at] = True
 
     def _at(self, rows: Array, addresses: Array, width: int) -> Array:
-        outside = (addresses < 0) | (addresses + width > self.size)
+        addresses = addresses & 0xFFFFFFFF
+        outside = addresses + width > self.size
         if outside.any():
             row = int(outside.argmax())
             fault = MemoryFault(f"{width} bytes at {int(addresses[row])} of the LDS, which has {self.size} bytes")
