@@ -22,6 +22,7 @@ from typing import Any
 import torch
 import triton
 from peers import attend_cases, select_cases, vllm
+from triton.runtime.errors import InterpreterError
 
 from m3gen import ops
 from m3gen.codegen import load_module, render
@@ -89,8 +90,8 @@ def verdict(fault: Callable[[Any], str], run: Callable[[], Any]) -> str:
     try:
         with interpreting():
             output = run()
-    except AssertionError as overflow:
-        return f"wrong: {overflow}"
+    except InterpreterError as error:
+        return f"wrong: {error.__cause__}"
     found = fault(output)
     return f"wrong: {found}" if found else "right"
 
@@ -114,7 +115,7 @@ def selected_by_m3gen(case: select_cases.SelectCase) -> list[torch.Tensor]:
         kv_dtype="fp32",
         group_size=heads,
         query_len=case.problem.query_len,
-        rows=rows,
+        rows=case.problem.rows,
         context=case.problem.context,
     )
     flags = topk.flags(problem, topk.default(problem, device))

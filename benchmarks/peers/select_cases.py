@@ -132,7 +132,7 @@ def _case(
         kv_dtype=of,
         group_size=heads,
         query_len=query_len,
-        rows=len(seq_lens) * query_len,
+        rows=8,
         context=131072,
     )
     element, rows = dtype(of).torch(), len(seq_lens) * query_len
