@@ -86,7 +86,7 @@ def select_rows(theirs: vllm.Vllm, only: str) -> Iterator[Row]:
 
 
 def verdict(fault: Callable[[Any], str], run: Callable[[], Any]) -> str:
-    """"right", or what is wrong. A 32-bit integer that overflows ends a launch in the interpreter."""
+    """ "right", or what is wrong. A 32-bit integer that overflows ends a launch in the interpreter."""
     try:
         with interpreting():
             output = run()
@@ -125,9 +125,7 @@ def selected_by_m3gen(case: select_cases.SelectCase) -> list[torch.Tensor]:
         ids = case.buffer()
         launcher_of(score, case.problem)(**case.arguments, scores=scores)
         buffers = topk_inputs.workspace(flags, heads, rows, problem.topk, "cpu")
-        launcher_of(topk, problem)(
-            scores, case.arguments["seq_lens"], ids, query_len=problem.query_len, **buffers
-        )
+        launcher_of(topk, problem)(scores, case.arguments["seq_lens"], ids, query_len=problem.query_len, **buffers)
         found.append(ids)
     return found
 
@@ -154,26 +152,26 @@ def page(version: str, attended: list[Row], selected: list[Row]) -> str:
     return f"""\
 # m3gen beside vLLM
 
-Made by `python benchmarks/beside_vllm.py --vllm PATH`, with vLLM {version}, Triton {triton.__version__} and torch
-{torch.__version__.split("+")[0]}, in Triton's interpreter with m3gen's corrections: this is about what the kernels mean, not what a
-compiler makes of them, and not about speed. Inputs are drawn from one seed, with NaN wherever no row may look.
-m3gen runs the default config of each op. vLLM's kernels run as its own launchers launch them; of those that it
-times on the GPU the first configuration is run.
+Made by `python benchmarks/beside_vllm.py --vllm PATH` with vLLM {version}, Triton {triton.__version__} and torch
+{torch.__version__}, all kernels in Triton's interpreter with m3gen's corrections: this is about what they mean, not
+about what a compiler makes of them, and not about speed. Inputs are drawn from one seed, with NaN wherever no row
+may look. m3gen runs the default config of each op. vLLM's kernels run as its own launchers launch them; of those
+that it times on a GPU, the first of their configurations.
 
 ## Sparse decode
 
-Right is within {attend_cases.BOUNDS[False]:.0e} of a row's RMS ({attend_cases.BOUNDS[True]:.0e} with an fp8 cache) of the float64 reference, and exactly zero where
-there is nothing to attend to.
+Right is the float64 reference within {attend_cases.BOUNDS[False]:.0%} of a row's RMS, within {attend_cases.BOUNDS[True]:.0%} with an fp8 cache, and
+exactly zero where there is nothing to attend to.
 
 {table(("case", "right is", "m3gen", "vLLM common"), attended)}
 
-m3gen's `sparse_decode` takes ids that are distinct, with -1 after the last, as its `index_topk` writes them; in return
-entries may stand anywhere in a list. vLLM's takes a list that has no holes, and does not read past it.
+m3gen's `sparse_decode` takes ids that are distinct, with -1 after the last, as its `index_topk` writes them; in
+return entries may stand anywhere in a list. vLLM's takes a list without holes, and does not read past it.
 
 ## Block scores and selection
 
-Right is any choice of the best blocks by the float64 scores, in any order, -1 after them; a NaN ranks last. Cases
-with scores of their own are served with max_seq_len 2560 and with 131072, which must not change the choice.
+Right is any choice of the best blocks by the float64 scores, in any order, with -1 after them; a NaN ranks last.
+Cases about scores are served with max_seq_len 2560 and with 131072, which must not change the choice.
 
 {table(("case", "right is", "m3gen", "vLLM common", "vLLM AMD"), selected)}"""
 

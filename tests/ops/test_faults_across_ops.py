@@ -91,7 +91,24 @@ def test_query_rows_of_a_request_share_one_page_table_row() -> None:
     arguments = topk_inputs(torch.randn((1, 16, 16), generator=torch.Generator().manual_seed(0)), [260, 5])
     arguments |= table(2, 16, 16)
     selected(arguments)
-    assert arguments["context_lens"][0].tolist() == [253, 254, 255, 256, 257, 258, 259, 260, 0, 0, 0, 1, 2, 3, 4, 5]
+    assert arguments["context_lens"][0].tolist() == [
+        253,
+        254,
+        255,
+        256,
+        257,
+        258,
+        259,
+        260,
+        0,
+        0,
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
     used = (arguments["page_table"][0] != 0).any(1).tolist()
     assert used == [True] * 8 + [False] * 3 + [True] * 5
     assert [int((row != 0).sum()) for row in arguments["page_table"][0, :8]] == [16] * 4 + [24] * 4
@@ -150,14 +167,20 @@ def test_the_guard_sees_what_a_capture_would_not_survive() -> None:
         one.item()
 
 
-@pytest.mark.parametrize("name", ["qk_norm_rope_insert", "kv_insert", "kv_gather", "kv_copy", "kv_convert", "kv_zero"])
+@pytest.mark.parametrize(
+    "name", ["qk_norm_rope_insert", "kv_insert", "kv_gather", "kv_copy", "kv_convert", "kv_zero"]
+)
 @pytest.mark.parametrize("page", [16, 64])
 def test_a_cache_op_serves_another_page_size_wrongly(name: str, page: int) -> None:
     """https://github.com/sgl-project/sglang-jax/issues/1376."""
     problem, device = cache_problems.problem(name)
     config = cache_problems.config(problem, device)
     arguments = ops.get(name).example(problem, config)
-    cut = {key: t[:, :, :page] for key, t in arguments.items() if key in ("k_cache", "v_cache", "source_k", "source_v")}
+    cut = {
+        key: t[:, :, :page]
+        for key, t in arguments.items()
+        if key in ("k_cache", "v_cache", "source_k", "source_v")
+    }
     with pytest.raises(ValueError, match=rf"has shape \[\d+, 1, {page}, 128\], expected \[\w+, 1, 128, 128\]"):
         trace(render(ops.get(name), problem, config), arguments | cut)
 

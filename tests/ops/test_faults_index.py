@@ -91,7 +91,11 @@ FAULTS = (
     ),
     Fault(
         "length 0 less 1 as an unsigned number: the kernel never ends",
-        ("https://github.com/flashinfer-ai/flashinfer/issues/5015", VLLM + "issues/51538", SGLANG + "issues/30378"),
+        (
+            "https://github.com/flashinfer-ai/flashinfer/issues/5015",
+            VLLM + "issues/51538",
+            SGLANG + "issues/30378",
+        ),
         (
             "test_decode_faults::test_a_length_of_zero_less_one_is_four_billion",
             "test_index_score_faults::test_a_request_of_length_zero_scores_nothing_and_ends",

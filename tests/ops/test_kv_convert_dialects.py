@@ -55,9 +55,7 @@ def test_every_code_without_a_scale_is_torchs_cast(
     page = every_code(source)
     found = converted(home, target, page)
     largest = torch.finfo(target).max
-    assert torch.equal(
-        found.view(torch.uint8), page.float().clamp(-largest, largest).to(target).view(torch.uint8)
-    )
+    assert torch.equal(found.view(torch.uint8), page.float().clamp(-largest, largest).to(target).view(torch.uint8))
 
 
 def test_what_a_dialect_lacks_without_a_scale() -> None:
