@@ -149,6 +149,7 @@ def told(*row: str) -> Row:
 
 def page(version: str, attended: list[Row], selected: list[Row]) -> str:
     """The tables and how they were made, in Markdown."""
+    bound, bound_of_fp8 = attend_cases.BOUNDS[False], attend_cases.BOUNDS[True]
     return f"""\
 # m3gen beside vLLM
 
@@ -160,8 +161,8 @@ that it times on a GPU, the first of their configurations.
 
 ## Sparse decode
 
-Right is the float64 reference within {attend_cases.BOUNDS[False]:.0%} of a row's RMS, within {attend_cases.BOUNDS[True]:.0%} with an fp8 cache, and
-exactly zero where there is nothing to attend to.
+Right is the float64 reference within {bound:.0%} of a row's RMS, within {bound_of_fp8:.0%} with an fp8 cache,
+and exactly zero where there is nothing to attend to.
 
 {table(("case", "right is", "m3gen", "vLLM common"), attended)}
 
