@@ -1,7 +1,7 @@
 """Faults of decode attentions and caches that others met in service, and the tests that keep m3gen from them.
 
 Each row: what went wrong, where it is public, and the tests, `module::function` of this folder or, with a slash, of
-another. Rows without a place were found by running vLLM 0.32's kernels in the interpreter (docs/beside_vllm.md).
+another. Rows without a place come from reading vLLM's kernels and running them (docs/beside_vllm.md).
 """
 
 from __future__ import annotations
@@ -122,7 +122,13 @@ FAULTS = (
     ),
     Fault(
         "page or head times stride in 32 bits",
-        (VLLM + "issues/47671", VLLM + "issues/46222", SGLANG + "issues/39948", SGLANG + "issues/20389"),
+        (
+            VLLM + "issues/47671",
+            VLLM + "issues/46222",
+            VLLM + "issues/50427",
+            SGLANG + "issues/39948",
+            SGLANG + "issues/20389",
+        ),
         (
             "test_decode_faults::test_an_offset_past_two_gi_elements_wraps",
             "test_cache_faults::test_page_offsets_pass_2_31",
@@ -151,7 +157,11 @@ FAULTS = (
     ),
     Fault(
         "a GQA group that is no power of two",
-        (VLLM + "pull/40792", "https://github.com/pytorch/pytorch/issues/151359"),
+        (
+            VLLM + "pull/40792",
+            "https://github.com/pytorch/pytorch/issues/151359",
+            "https://github.com/Sandermage/genesis-vllm-patches/issues/7",
+        ),
         (
             "test_decode_faults::test_a_group_that_is_no_power_of_two_loses_its_tail_heads",
             "test_cache_ops::test_the_gate_passes",
