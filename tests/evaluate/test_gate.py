@@ -84,6 +84,13 @@ FAULTS = (
         "RuntimeError: no such device",
     ),
     Fault("kernel raises", "row = tl.program_id(0)", "row = tl.arange(0, 3)", Status.RUNTIME, "power of 2"),
+    Fault(
+        "an offset wraps, and nothing shows",
+        "row = tl.program_id(0)\n",
+        "row = tl.program_id(0)\n    unused = (row + 1) * 0x7FFFFFFF\n",
+        Status.RUNTIME,
+        "int32 overflow",
+    ),
     Fault("does not load", "import triton\n", "import tritone\n", Status.COMPILE, "tritone"),
     Fault("lacks its entry", "def double(", "def twice(", Status.COMPILE, "double"),
 )

@@ -213,3 +213,9 @@ def count_to_the_largest(x, y, BLOCK: tl.constexpr):
     for _ in range(tl.max(tl.load(x + tl.arange(0, BLOCK)), 0)):
         turns += 1
     tl.store(y, turns)
+
+
+@triton.jit
+def product(x, y, factor, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at) * factor)
