@@ -20,6 +20,8 @@ from triton import knobs
 from triton.runtime import interpreter as stock
 from triton.runtime.jit import JITFunction
 
+from m3gen.interpreter import sorting
+
 _LOCK = threading.RLock()  # what a launch patches belongs to the process
 _patch_language = stock._patch_lang
 _EVERY_MODULE = SimpleNamespace(__globals__={"tl": tl, "core": tl.core})
@@ -75,6 +77,8 @@ def language() -> Iterator[None]:
         scope.set_attr(tl.dtype, "to_ir", lambda dtype, builder: dtype)  # 3.6 lacks e4m3fnuz and e5m2fnuz
         # 3.6 converts an array of one element, which numpy 2.4 refuses.
         scope.set_attr(tl.tensor, "__index__", lambda scalar: int(scalar.handle.data.squeeze()))
+        scope.set_attr(tl, "sort", sorting.sort)
+        scope.set_attr(tl, "topk", sorting.topk)
         scope.set_attr(JITFunction, "__call__", lambda kernel, *a, **k: interpreted(kernel)(*a, **k))
         try:
             yield
