@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from m3gen.errors import UserError
@@ -25,13 +26,16 @@ def install() -> None:
     check(triton.__version__)
     from triton.runtime import interpreter as stock
 
+    from m3gen.interpreter import overflow
     from m3gen.interpreter.builder import CorrectedBuilder, encoded, numbers
     from m3gen.interpreter.reductions import CorrectedReduceOps, CorrectedScanOps
     from m3gen.interpreter.scope import NoScope, ScopedExecutor
 
     stock.InterpreterBuilder = CorrectedBuilder
     stock.interpreter_builder = CorrectedBuilder()
-    stock.interpreter_semantic.builder = stock.interpreter_builder
+    semantic = stock.interpreter_semantic
+    semantic.builder = stock.interpreter_builder
+    semantic.binary_op_sanitize_overflow_impl = partial(overflow.check, semantic)
     stock.ReduceOps, stock.ScanOps = CorrectedReduceOps, CorrectedScanOps
     stock.GridExecutor, stock._patch_lang = ScopedExecutor, NoScope
 
