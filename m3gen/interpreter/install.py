@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from m3gen.errors import UserError
@@ -26,16 +25,13 @@ def install() -> None:
     check(triton.__version__)
     from triton.runtime import interpreter as stock
 
-    from m3gen.interpreter import overflow
     from m3gen.interpreter.builder import CorrectedBuilder, encoded, numbers
     from m3gen.interpreter.reductions import CorrectedReduceOps, CorrectedScanOps
     from m3gen.interpreter.scope import NoScope, ScopedExecutor
 
     stock.InterpreterBuilder = CorrectedBuilder
     stock.interpreter_builder = CorrectedBuilder()
-    semantic = stock.interpreter_semantic
-    semantic.builder = stock.interpreter_builder
-    semantic.binary_op_sanitize_overflow_impl = partial(overflow.check, semantic)
+    stock.interpreter_semantic.builder = stock.interpreter_builder
     stock.ReduceOps, stock.ScanOps = CorrectedReduceOps, CorrectedScanOps
     stock.GridExecutor, stock._patch_lang = ScopedExecutor, NoScope
 
@@ -83,8 +79,8 @@ def interpreting() -> Iterator[None]:
 
 @contextmanager
 def overflow_unchecked() -> Iterator[None]:
-    """Launches inside skip the interpreter's check of every 32-bit integer operation, 40 % of its time on a
-    decode kernel: for the runs that repeat a checked one. Inside `interpreting()` or after `install()`."""
+    """Launches inside skip the interpreter's check of every 32-bit integer operation: for kernels that wrap on
+    purpose, and for runs that repeat a checked one. Inside `interpreting()` or after `install()`."""
     from dataclasses import replace
 
     from triton.runtime import interpreter as stock

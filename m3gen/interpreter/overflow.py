@@ -1,5 +1,5 @@
-"""The check of integer operations for overflow, by numpy: Triton builds it out of ten operations of its own, each
-interpreted, which is most of a launch's time."""
+"""The check of integer operations for overflow, by numpy. Triton builds it out of ten operations of its own, each
+interpreted, and ends it in an assertion that its interpreter leaves out: half a launch's time for nothing."""
 
 from __future__ import annotations
 
