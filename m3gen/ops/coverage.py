@@ -12,7 +12,7 @@ from m3gen.targets import Device
 # Ops to which query heads are nothing: shards that differ in their groups alone are one problem.
 _WITHOUT_GROUPS = ("kv_convert", "kv_copy", "kv_gather", "kv_insert", "kv_zero")
 # (rows, context): few and many rows, few and many blocks. Defaults look at both.
-_LOADS = ((1, 8192), (1, 131072), (256, 131072))
+LOADS = ((1, 8192), (1, 131072), (256, 131072))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Coverage:
 
 
 # TP 2 has two KV heads, 8 and 16 have groups of 8 and of 4 query heads.
-ALL = Coverage(all_dtypes=(4,), usual_dtypes=(2, 8, 16), long_queries=(4, 16), loads=_LOADS)
-QUICK = Coverage(all_dtypes=(), usual_dtypes=(4,), long_queries=(), loads=_LOADS[:1])
+ALL = Coverage(all_dtypes=(4,), usual_dtypes=(2, 8, 16), long_queries=(4, 16), loads=LOADS)
+QUICK = Coverage(all_dtypes=(), usual_dtypes=(4,), long_queries=(), loads=LOADS[:1])
 
 
 def usual_caches(device: Device) -> tuple[Cache, ...]:
