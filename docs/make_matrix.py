@@ -21,7 +21,7 @@ from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.pool import WorkerPool
 from m3gen.compiler.request import CompileRequest, CompileResult
 from m3gen.ops.coverage import LOADS, Coverage
-from m3gen.report.words import dtypes
+from m3gen.report.words import count, dtypes
 from m3gen.spec import Problem, Status
 from m3gen.targets import ARCHITECTURES, default_device
 
@@ -46,8 +46,8 @@ HEAD = """# What the defaults compile to
 Made by `python docs/make_matrix.py` with {compiler}. Do not edit.
 
 The default configuration of every op at TP 4, in every dtype of the cache and with every kind of scales (`/token`:
-one per token and head; `/unscaled`: none), with query length 4 beside bf16 and scaled fp8. Defaults of few and of
-many rows differ (1 row with 8,192 tokens; 256 rows with 131,072); a kernel that both have stands here once.
+one per token and head; `/unscaled`: none), with query length 4 beside bf16 and scaled fp8. It stands twice where it
+depends on the load: one row (one request) with 8,192 tokens, and 256 rows with 131,072.
 
 - *registers*: vector registers of a lane, AMD's accumulation registers included.
 - *vector spill*: registers that the compiler put into memory (NVIDIA: instructions that do so). *scratch*: bytes of
@@ -121,14 +121,11 @@ def summary(found: Sequence[Compiled]) -> str:
     """ "82 defaults, 98 launches: no scratch, no vector spill. Scalar spill: in 9 launches, at most 171 registers."."""
     kernels = [kernel for one in found for kernel in one.kernels]
     unclean = sum(not one.is_clean for one in found)
-    memory = (
-        f"**{unclean} with scratch, with a vector spill or that fail**"
-        if unclean
-        else "no scratch, no vector spill"
-    )
+    memory = f"**{unclean} spill to memory or fail**" if unclean else "no scratch, no vector spill"
     spilt = [kernel.scalar_spills for kernel in kernels if kernel.scalar_spills]
-    scalar = f"in {len(spilt)} launches, at most {max(spilt)} registers" if spilt else "none"
-    return f"{len(found)} defaults, {len(kernels)} launches: {memory}. Scalar spill: {scalar}."
+    scalar = f"in {count(len(spilt), 'launch', 'launches')}, at most {max(spilt)} registers" if spilt else "none"
+    launches = count(len(kernels), "launch", "launches")
+    return f"{count(len(found), 'default')}, {launches}: {memory}. Scalar spill: {scalar}."
 
 
 def table(found: Sequence[Compiled]) -> str:

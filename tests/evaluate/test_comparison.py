@@ -155,7 +155,9 @@ def test_the_error_past_rounding_is_told_of_the_worst_output() -> None:
     off = reference.clone()
     off[1, 3] += 0.25
     outputs = {"a": reference.clone(), "b": off, "rows": torch.ones(2, dtype=torch.int32)}
-    found = compare(outputs, dict.fromkeys("ab", reference) | {"rows": torch.ones(2)}, (), Tolerance(past_rounding=1))
+    found = compare(
+        outputs, dict.fromkeys("ab", reference) | {"rows": torch.ones(2)}, (), Tolerance(past_rounding=1)
+    )
     assert found.past_rounding == pytest.approx(0.25)
     assert found.reason == ""
     assert judge(off, reference).past_rounding is None

@@ -180,7 +180,9 @@ def test_right_kernel_passes_every_case_under_both_seeds() -> None:
 
 def test_one_seed_is_half_the_cases() -> None:
     op = Double()
-    verdict = verify(op, Problem(op="double", arch="gfx942", compute_units=304), Config({}), source(TEMPLATE), (7,))
+    verdict = verify(
+        op, Problem(op="double", arch="gfx942", compute_units=304), Config({}), source(TEMPLATE), (7,)
+    )
     assert op.launches == [("plain", 7), ("strided", 7)]
     assert len(verdict.cases) == 2
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from triton.runtime.errors import InterpreterError
 
 from m3gen.interpreter import interpreting, overflow_unchecked
 
@@ -34,7 +35,7 @@ OVER = [
 def test_an_overflow_went_unseen(op: str, left: int, right: int, dtype: torch.dtype) -> None:
     """Triton's check ends in an assertion that its interpreter leaves out: nothing was ever reported."""
     bits = dtype.itemsize * 8
-    with pytest.raises(Exception, match=f"int{bits} overflow detected for operation {op}"):
+    with pytest.raises(InterpreterError, match=f"int{bits} overflow detected for operation {op}"):
         combine(op, left, right, dtype)
 
 
@@ -58,5 +59,5 @@ def test_64_bits_are_not_checked() -> None:
 def test_unchecked_launches_wrap_and_the_check_comes_back() -> None:
     with interpreting(), overflow_unchecked():
         assert combine("add", 2**31 - 1, 1) == -(2**31)
-    with pytest.raises(Exception, match="overflow detected"):
+    with pytest.raises(InterpreterError, match="overflow detected"):
         combine("add", 2**31 - 1, 1)
