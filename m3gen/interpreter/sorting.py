@@ -1,5 +1,5 @@
-"""`tl.sort` and `tl.topk` of integers by numpy: the bits of the network that Triton writes out, in a hundredth of
-its time. Floats keep the network, whose order of NaN is its own."""
+"""`tl.sort` and `tl.topk` of integers by numpy: the bits of the network that Triton writes out, and launches twenty
+times faster. Floats keep the network, whose order of NaN is its own."""
 
 from __future__ import annotations
 
