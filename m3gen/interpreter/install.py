@@ -82,8 +82,8 @@ def interpreting() -> Iterator[None]:
 
 @contextmanager
 def overflow_unchecked() -> Iterator[None]:
-    """Launches inside skip the interpreter's check of every 32-bit integer operation, 40 % of its time on a
-    decode kernel: for the runs that repeat a checked one. Inside `interpreting()` or after `install()`."""
+    """Launches inside skip the interpreter's check of every 32-bit integer operation: for kernels that wrap on
+    purpose, and for runs that repeat a checked one. Inside `interpreting()` or after `install()`."""
     from triton.runtime import interpreter as stock
 
     builder = stock.interpreter_builder
