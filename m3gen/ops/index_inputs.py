@@ -179,8 +179,6 @@ class Builder:
         )
 
     def _queries(self, rows: int, data: Data) -> torch.Tensor:
-        import torch
-
         p = self.problem
         wide = p.group_size + 2 * self.layout.padded
         drawn = self._draw((rows, wide, p.head_dim), data)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from m3gen.ops import index_score, index_topk, select_inputs, topk_inputs
 from m3gen.ops.base import Cache, Case, Tolerance, Work
-from m3gen.space import Choice, Config, Constraint, Parameter, PowerOfTwo, Space
+from m3gen.space import Choice, Config, Constraint, Parameter, PowerOfTwo, Space, Value
 from m3gen.spec import Problem, Shard
 from m3gen.targets import Device
 
@@ -19,7 +19,7 @@ Values = Mapping[str, Any]
 
 _SCORE, _TOPK = index_score.OP, index_topk.OP
 # The two spaces multiply: what the scorer's own searches besides stays as vLLM has it.
-_SETTLED = {"share": "splits", "masked_loads": False}
+_SETTLED: dict[str, Value] = {"share": "splits", "masked_loads": False}
 _LEFT_OUT = ("share", "splits", "blocks", "masked_loads", "waves_per_eu", "maxnreg", "fp_fusion")
 # What the selector's parameters are called beside the scorer's.
 _SELECTOR = {"splits": "select_splits", "num_warps": "select_warps", "num_stages": "select_stages"}
@@ -32,9 +32,10 @@ class IndexSelect:
     int32 [heads, rows, topk], 0-based logical blocks.
 
     Blocks score as in `index_score`, forced ones included, and are selected as in `index_topk`: score descending,
-    the lower id first among equal scores, NaN below -inf; -1 after the last block, on every write. The scores are
-    those of fp32 sums, in one order for every form. Ids come in the order of selection, or ascending; on request a
-    page table comes along. A row sees at most max_blocks blocks.
+    the lower id first among equal scores, NaN below -inf; -1 after the last block, on every write. Scores
+    are fp32 sums: two that differ by less than the rounding of these may change places from config to config. Ids
+    come in the order of selection, or ascending; on request a page table comes along. A row sees no more blocks
+    than block_table has.
 
     One launcher, three forms. apart: the kernels of the two ops, two or three launches. scores, lists: one launch
     whose last program of a tile of query rows selects, from all scores or from each program's best. The last
@@ -71,10 +72,14 @@ class IndexSelect:
             return int(max(c["tile"], cap * c.get("select_splits", 1)))
 
         parameters: list[Parameter] = [
-            Choice("form", ("apart", "scores", "lists"), default="apart", doc="launches, and what a last program has"),
+            Choice(
+                "form", ("apart", "scores", "lists"), default="apart", doc="launches, and what a last program has"
+            ),
             PowerOfTwo("splits", 1, 256, default=64, doc="programs that score a tile of query rows"),
             *(parameter for parameter in scorer.parameters if parameter.name not in _LEFT_OUT),
-            Choice("select", ("sort", "insert"), default="sort", doc="bitonic network, or the greatest one by one"),
+            Choice(
+                "select", ("sort", "insert"), default="sort", doc="bitonic network, or the greatest one by one"
+            ),
             PowerOfTwo(
                 "tile",
                 max(128, cap),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from m3gen.ops import index_inputs, topk_inputs
@@ -16,8 +17,13 @@ if TYPE_CHECKING:
 
 # Scores in fp32 are within 5e-5 of the float64 ones: blocks that are this far apart have one order.
 _LEAST_GAP = 1e-3
-# Beyond so many blocks a case is the work of minutes in the interpreter.
-_WIDEST_CASE = 300
+# A case of more blocks takes the interpreter half a minute.
+_MOST_BLOCKS = 300
+
+_PADDED, _TIGHT = Layout(), Layout(padded=False)
+_WHOLE = Data(whole=True)
+_COPIES = Data(whole=True, copies=True)
+_SPOILED = Data(whole=True, spoiled=True)
 
 
 def example(problem: Problem, flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,54 +37,50 @@ def example(problem: Problem, flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cases(problem: Problem, flags: Mapping[str, Any], seed: int) -> Iterator[Case]:
-    """Whole numbers, whose scores are exact and often equal; at the end random ones with a peers' lengths."""
+    """Whole numbers, whose scores are exact and often equal; at the end random ones of a peer's lengths."""
     page, topk, qlen = problem.page_size, problem.topk, problem.query_len
-    padded, plain = Layout(), Layout(padded=False)
-    some = [0, 1, page - 1, page, page + 1, topk * page, topk * page + 1]
-    yield case(problem, flags, "lengths", some, seed, padded, init_blocks=1)
-    table = {"ascending": True, "pages_per_block": 8}
-    yield case(problem, flags, "page table", [0, page - 1, (topk + 2) * page - 3], seed, padded, **table)
-    copies, spoiled = Data(whole=True, copies=True), Data(whole=True, spoiled=True)
-    yield case(problem, flags, "copies of keys", [20 * page, 3 * page + 5], seed, plain, local_blocks=0, data=copies)
-    spoilt = [10 * page, (topk + 2) * page]  # all blocks are listed; not all are
-    yield case(problem, flags, "nan and infinities in the data", spoilt, seed, plain, local_blocks=0, data=spoiled)
+    make = partial(case, problem, flags, seed)
+    lengths = [0, 1, page - 1, page, page + 1, topk * page, topk * page + 1]
+    yield make("lengths", lengths, init_blocks=1)
+    yield make("page table", [0, page - 1, (topk + 2) * page - 3], ascending=True, pages_per_block=8)
+    yield make("copies of keys", [(topk + 4) * page, 3 * page + 5], _TIGHT, local_blocks=0, data=_COPIES)
+    # Of the first sequence every block is listed, of the second not.
+    spoiled = [(topk - 1) * page, (topk + 2) * page]
+    yield make("nan and infinities in the data", spoiled, _TIGHT, local_blocks=0, data=_SPOILED)
     far = Layout(first_page=(1 << 31) // (page * problem.head_dim) + 1)
-    yield case(problem, flags, "page offset past 2^31", [page + 1], seed, far)
-    full = int(flags["TILE"]) or int(flags["SPLITS"]) * topk  # blocks that one step, or the lists, can hold
-    if full < _WIDEST_CASE:
-        yield case(problem, flags, "one too many", [(full + 1) * page - 5], seed, plain, init_blocks=1, data=copies)
+    yield make("page offset past 2^31", [page + 1], far)
+    full = int(flags["TILE"]) or int(flags["SPLITS"]) * topk  # blocks of one step of the selection
+    if full < _MOST_BLOCKS:
+        yield make("one block too many", [(full + 1) * page - 5], _TIGHT, init_blocks=1, data=_COPIES)
     if qlen > 1:  # rows before the sequence began
-        yield case(problem, flags, "shorter than the query", [max(1, qlen - 2), page + 1], seed, padded)
+        yield make("shorter than the query", [max(1, qlen - 2), page + 1])
     # Of the lengths of vLLM's grid (tests/kernels/attention/test_minimax_m3.py) those that fill a list.
-    yield distinct(problem, flags, "peers", [8 * page + 1, 32 * page + 1], seed)
+    yield distinct(problem, flags, seed, "peers", [8 * page + 1, 32 * page + 1])
 
 
 def case(
     problem: Problem,
     flags: Mapping[str, Any],
+    seed: int,
     name: str,
     seq_lens: Sequence[int],
-    seed: int,
-    layout: Layout,
+    layout: Layout = _PADDED,
     *,
     init_blocks: int = 0,
     local_blocks: int = 1,
+    data: Data = _WHOLE,
     ascending: bool = False,
     pages_per_block: int = 0,
-    data: Data = Data(whole=True),
-    grid: str = "awkward",
 ) -> Case:
     """One case; with `pages_per_block` a page table is asked for. The score buffer holds NaN."""
     builder = index_inputs.Builder(problem, layout, seed)
-    scored = builder.case(
-        name, seq_lens, init_blocks=init_blocks, local_blocks=local_blocks, data=data, grid=grid
-    )
+    scored = builder.case(name, seq_lens, init_blocks=init_blocks, local_blocks=local_blocks, data=data)
     return _selecting(scored, flags, ascending, pages_per_block)
 
 
-def distinct(problem: Problem, flags: Mapping[str, Any], name: str, seq_lens: Sequence[int], seed: int) -> Case:
+def distinct(problem: Problem, flags: Mapping[str, Any], seed: int, name: str, seq_lens: Sequence[int]) -> Case:
     """Normally distributed data, drawn again until no two scores that a list depends on are close."""
-    builder = index_inputs.Builder(problem, Layout(padded=False), seed)
+    builder = index_inputs.Builder(problem, _TIGHT, seed)
     while True:
         scored = builder.case(name, seq_lens, local_blocks=0, grid="peers")
         if least_gap(scored) > _LEAST_GAP:

@@ -198,7 +198,9 @@ def workspace(flags: Mapping[str, Any], heads: int, rows: int, topk: int, device
 
     if flags["MERGE"] == "none":
         return {}
-    keys = torch.full((heads, rows, flags["SPLITS"], capacity(topk)), (1 << 63) - 1, dtype=torch.int64, device=device)
+    keys = torch.full(
+        (heads, rows, flags["SPLITS"], capacity(topk)), (1 << 63) - 1, dtype=torch.int64, device=device
+    )
     made = {"partial_keys": keys}
     if flags["MERGE"] == "last":
         made["arrivals"] = torch.zeros((heads, rows), dtype=torch.int32, device=device)
