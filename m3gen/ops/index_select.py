@@ -141,21 +141,28 @@ class IndexSelect:
         }
 
     def work(self, problem: Problem, config: Config) -> tuple[Work, ...]:
+        """In one launch the last program of a tile waits for its counter, then for every step of the selection of
+        each of its lists, one after the other: counted as trips of the loop, which waits as long."""
         scored = _SCORE.work(problem, _scorer(config))
         if config["form"] == "apart":
             return (*scored, *_TOPK.work(problem, _selector(config)))
         lists = problem.rows * problem.group_size
         blocks = -(-problem.context // problem.page_size)
-        handed_on = 4 * lists * blocks
-        if config["form"] == "lists":
-            programs = min(int(config["splits"]), blocks)
-            handed_on = 8 * lists * programs * topk_inputs.capacity(problem.topk)
+        if config["form"] == "scores":
+            handed_on = 4 * lists * blocks
+            steps = -(-blocks // int(config["tile"]))
+        else:
+            handed_on = 8 * lists * min(int(config["splits"]), blocks) * topk_inputs.capacity(problem.topk)
+            steps = 1
+        heads = problem.group_size if config.get("heads", "together") == "together" else 1
+        of_one_tile = heads * min(int(config.get("rows_packed", 1)), problem.query_len)
         return (
             replace(
                 scored[0],
                 kernel="score_and_select",
                 read_bytes=scored[0].read_bytes + handed_on,
                 written_bytes=handed_on + 4 * lists * problem.topk,
+                loop_trips=scored[0].loop_trips + 1 + of_one_tile * steps,
             ),
         )
 

@@ -179,6 +179,17 @@ def test_work_is_that_of_the_launches_and_of_what_they_hand_on() -> None:
     ids = 16 * 16 * 4
     assert scores.written_bytes - ids == scores.read_bytes - apart[0].read_bytes == 16 * 1024 * 4
     assert lists.written_bytes - ids == lists.read_bytes - apart[0].read_bytes == 16 * 64 * 16 * 8
+    assert [one.loop_trips - apart[0].loop_trips for one in (scores, lists)] == [1 + 2, 1 + 1]
+
+
+def test_work_counts_the_lists_that_one_program_selects_one_after_the_other() -> None:
+    problem, device = index.problem("index_select", group_size=4, query_len=4, rows=4, context=8192)
+
+    def trips(**values: Any) -> float:
+        config = index.config(OP, problem, device, form="lists", splits=64, select="insert", **values)
+        return OP.work(problem, config)[0].loop_trips
+
+    assert trips(heads="together", rows_packed=4) - trips(heads="apart", rows_packed=1) == 15
 
 
 def test_the_cases_hold_what_hurts() -> None:
