@@ -48,11 +48,9 @@ def test_ids_of_a_longer_step_before_do_not_survive_a_shorter_one(values: dict[s
 
 
 @every_form
-@pytest.mark.parametrize("rows", [3, 4])
-def test_token_major_lists_are_no_head_major_ones_even_when_rows_equal_heads(
-    values: dict[str, Any], rows: int
-) -> None:
+def test_token_major_lists_are_no_head_major_ones_even_when_rows_equal_heads(values: dict[str, Any]) -> None:
     """https://github.com/vllm-project/vllm/issues/48603: the layout is in the strides, never told by the shape."""
+    rows = 4
     arguments = inputs([5 * PAGE] * rows, heads=4)
     token_major = arguments | {
         "scores": torch.full((rows, 4, 5), NAN).transpose(0, 1),
@@ -121,13 +119,6 @@ def test_equal_scores_go_to_the_lower_id_in_every_form(values: dict[str, Any]) -
     """Ties that fall to the lower id on one path and to the higher on another: the output depends on the path."""
     assert selected(scoring([1.0] * 9), **values)[0][0] == list(range(BEST))
     assert selected(scoring([0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]), **values)[0][0] == [1, 2, 4, 5]
-
-
-@every_form
-def test_zeros_of_both_signs_are_one_score(values: dict[str, Any]) -> None:
-    arguments = scoring([0.0] * 6)
-    arguments["k_cache"][arguments["block_table"][0, ::2]] = -0.0
-    assert selected(arguments, **values)[0][0] == list(range(BEST))
 
 
 @every_structure
