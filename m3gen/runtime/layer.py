@@ -11,8 +11,8 @@ from m3gen.runtime.health import Watch
 from m3gen.runtime.plan import Plan
 from m3gen.runtime.step import Reason
 
-OPS = ("qk_norm_rope_insert", "kv_insert", "index_score", "index_topk", "sparse_decode", "dense_decode")
-_INSERT, _STORE, _SCORE, _SELECT, _ATTEND, _ATTEND_ALL = range(len(OPS))
+OPS = ("qk_norm_rope_insert", "kv_insert", "index_select", "sparse_decode", "dense_decode")
+_INSERT, _STORE, _SELECT, _ATTEND, _ATTEND_ALL = range(len(OPS))
 _NOTHING = torch.empty(0)
 
 
@@ -131,16 +131,15 @@ class DecodeLayer:
         )  # fmt: skip
 
     def select(self, index_q: torch.Tensor) -> torch.Tensor:
-        """The blocks of each row, int32 [index_heads, rows, topk], in the state's buffer until the next call.
+        """Score and select the blocks of each row: int32 [index_heads, rows, topk], in the state's buffer until the
+        next call. One launch or several, as the kernel was tuned.
 
         index_q [rows, index_heads, index_dim].
         """
         now = self._now
         plan = now.plan
-        self._launches[_SCORE] += 1
-        plan.score(index_q, self._cache.index, now.index_block_table, now.seq_lens, plan.scores)
         self._launches[_SELECT] += 1
-        plan.select(plan.scores, now.seq_lens, plan.ids)
+        plan.select(index_q, self._cache.index, now.index_block_table, now.seq_lens, plan.scores, plan.ids)
         return plan.ids
 
     def attend(self, q: torch.Tensor, out: torch.Tensor, ids: torch.Tensor | None = None) -> None:
