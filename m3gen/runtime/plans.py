@@ -110,8 +110,7 @@ def _plan(settings: Settings, chosen: Chosen, buffers: Buffers, requests: int, q
     plan.q, plan.index_q = buffers.q[:rows], buffers.index_q[:rows]
     plan.scores, plan.ids = buffers.scores[:, :rows], buffers.ids[:, :rows]
     if NORM in chosen:
-        plan.insert_dense = launch(NORM, eps=spec.rms_eps)
-        plan.insert = launch(NORM, eps=spec.rms_eps, index_q_out=plan.index_q)
+        plan.insert = launch(NORM, eps=spec.rms_eps)
     if STORE in chosen:
         plan.store = launch(STORE)
     if "index_select" in chosen:
