@@ -170,7 +170,8 @@ class Sequences:
         before, now = seen[:, : self.width].sum(1), seen[:, self.width :]
         counts = now.sum(1)
         is_prefix = (now == (torch.arange(query_len, device=now.device) < counts[:, None])).all(1)
-        wrong = (before != step.past) | ~is_prefix | (counts == 0)
+        hides_some = (before != step.past) & (before != self.width)  # it need not tell what the cache knows
+        wrong = hides_some | ~is_prefix | (counts == 0)
         if wrong.any():
             row = int(wrong.nonzero()[0])
             what = "is padded on the left" if not seen[row, 0] else "hides tokens of the PagedCache"
