@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from m3gen.runtime import GraphMode, Limits, ModelState, Reason, StepInputs
+from m3gen.runtime import GraphMode, Limits, ModelState, NormWeights, Reason, StepInputs
 from m3gen.testing.fake_kernels import FakeKernels, FakeOp, Recorder
 from tests.runtime.state.tiny import caches, settings, state
 
@@ -73,6 +75,7 @@ def test_any_size_is_captured_where_none_is_named() -> None:
     assert one.plan(3, 1, 0, 100, 0, GraphMode.FULL).specialised
 
 
+@hypothesis.settings(deadline=None)
 @given(
     requests=st.integers(0, 6),
     query_len=st.integers(0, 6),
@@ -159,3 +162,29 @@ def test_after_a_step_its_tensors_are_let_go(ready: ModelState) -> None:
     ready.postprocess_state()
     with pytest.raises(RuntimeError, match="nothing to launch: the step has no decode request"):
         layer.attend(torch.zeros(1, 8, 128), torch.zeros(1, 8, 128))
+
+
+def test_planning_and_dispatch_run_no_torch_op(ready: ModelState) -> None:
+    """Nothing is allocated, copied or waited for: between the engine and a launch there is no operator at all."""
+
+    class Counting(TorchDispatchMode):
+        seen = 0
+
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.seen += 1
+            return function(*args, **(kwargs or {}))
+
+    rows = torch.zeros(2, dtype=torch.int64)
+    given = StepInputs(torch.zeros(2, 8).int(), torch.ones(2).int(), rows, rows)
+    q, out, weight = torch.zeros(2, 8, 128), torch.zeros(2, 8, 128), torch.zeros(128)
+    weights = NormWeights(weight, weight, torch.zeros(1, 64), weight, weight)
+    dense, sparse = ready.layer(0), ready.layer(1)
+    with Counting() as counting:
+        for _ in range(3):
+            ready.begin(ready.plan(2, 1, 0, 100), given)
+            dense.run(q, weights, out)
+            sparse.run(q, weights, out)
+            ready.postprocess_state()
+        assert counting.seen == 0
+        torch.zeros(1)
+        assert counting.seen == 1
