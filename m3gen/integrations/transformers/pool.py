@@ -47,9 +47,10 @@ class PagePool:
                 f"{self.pages} are free: make the cache with pages={self.pages + missing - len(self._free)} or more"
             )
         for row, count in enumerate(wanted):
-            for _ in range(count):
-                self.block_table[row, len(self._held[row])] = page = self._free.pop()
-                self._held[row].append(page)
+            if count > 0:
+                held, given = self._held[row], [self._free.pop() for _ in range(count)]
+                self.block_table[row, len(held) : len(held) + count] = torch.tensor(given)
+                held += given
 
     def shrink(self, tokens: Sequence[int]) -> list[int]:
         """Take back what the first sequences do not need for `tokens` each, and all pages of the others."""
