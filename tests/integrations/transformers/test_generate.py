@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import MiniMaxM3SparseForConditionalGeneration, MiniMaxM3VLConfig
 
 from m3gen.integrations.transformers import PagedCache
 from m3gen.runtime import Reason
@@ -127,8 +128,22 @@ def test_a_prompt_in_chunks() -> None:
     assert cache.state.counters.fallbacks == {Reason.NO_DECODE: 3}
 
 
+def test_the_text_half_of_a_multimodal_model() -> None:
+    vision = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1}
+    config = MiniMaxM3VLConfig(text_config=tiny.config().to_dict(), vision_config=vision)
+    torch.manual_seed(1)
+    model = MiniMaxM3SparseForConditionalGeneration(config).eval()
+    ids = tiny.prompts(1, 300)
+    stock, _ = tiny.generate(model, ids, 3)
+    model.set_attn_implementation("m3gen")
+    cache = shuffled(model, max_batch=1, max_len=384)
+    tokens, _ = tiny.generate(model, ids, 3, cache=cache)
+    assert tokens.tolist() == stock.tolist()
+    assert cache.state.counters.specialised == 2
+
+
 def test_drafts_are_verified_and_rejected() -> None:
-    ids = tiny.prompts(1, 30).repeat(1, 10)  # what follows a token is looked up in the prompt
+    ids = tiny.prompts(1, 300)  # where most tokens of the vocabulary occur: drafts are what follows them
     stock, _ = tiny.generate(tiny.model(attention="sdpa"), ids, 6)
     model = tiny.model()
     cache = shuffled(model, max_batch=1, max_len=384, query_lens=(1, 2, 3, 4))
