@@ -166,15 +166,17 @@ class Sequences:
                 f"attention_mask {mask.dtype} of {tuple(mask.shape)}, needed for a PagedCache: none, or one of "
                 f"{batch} x {columns}, 0 for padding"
             )
+        column = torch.arange(columns, device=mask.device)
         seen = mask[:, 0, -1].expand(batch, columns)
         before, now = seen[:, : self.width].sum(1), seen[:, self.width :]
         counts = now.sum(1)
-        is_prefix = (now == (torch.arange(query_len, device=now.device) < counts[:, None])).all(1)
-        hides_some = (before != step.past) & (before != self.width)  # it need not tell what the cache knows
-        wrong = hides_some | ~is_prefix | (counts == 0)
+        is_prefix = (now == (column[:query_len] < counts[:, None])).all(1)
+        is_causal = (mask[:, 0] == (seen[:, None] & (column <= column[self.width :, None]))).flatten(1).all(1)
+        tells_past = (before == step.past) | (before == self.width)  # padding that the cache knows, or nothing
+        wrong = ~(seen[:, 0] & tells_past & is_prefix & is_causal) | (counts == 0)
         if wrong.any():
             row = int(wrong.nonzero()[0])
-            what = "is padded on the left" if not seen[row, 0] else "hides tokens of the PagedCache"
+            what = "hides tokens, or is not causal" if seen[row, 0] else "is padded on the left"
             raise UserError(
                 f"attention_mask of sequence {row} {what}, needed: padding on the right, in the first step; the "
                 "blocks that a token selects are counted from the first column"

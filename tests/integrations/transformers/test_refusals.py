@@ -132,6 +132,13 @@ def test_a_mask_that_hides_what_is_cached(model: Any) -> None:
         step(model, cache, tokens=1, attention_mask=torch.tensor([[1, 1, 1, 1, 1], [1, 0, 1, 1, 1]]))
 
 
+def test_a_mask_of_another_shape_than_causal(model: Any) -> None:
+    tree = torch.ones(4, 4, dtype=torch.bool).tril()
+    tree[2, 1] = False  # two drafts beside each other
+    with pytest.raises(UserError, match=r"sequence 0 hides tokens, or is not causal"):
+        step(model, cache_for(model), attention_mask=tree.expand(2, 1, 4, 4))
+
+
 def test_a_mask_of_its_own_making(model: Any) -> None:
     with pytest.raises(UserError, match=r"attention_mask torch.float32 of \(2, 1, 4, 4\), needed"):
         step(model, cache_for(model), attention_mask=torch.zeros(2, 1, 4, 4))
