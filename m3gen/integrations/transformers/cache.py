@@ -80,12 +80,12 @@ class PagedCache(Cache):  # type: ignore[misc]  # transformers is untyped
         device, dtype = support.placement(model)
         indexer.check(model)
         live = backend.live_architecture()
-        arch = arch or live or _INTERPRETED
         if kernels is None:
+            arch = arch or live or _INTERPRETED
             kernels = load(arch, build=build if arch == live else build_interpreted)
         settings = Settings(
             spec=spec,
-            arch=arch,
+            arch=arch or kernels.arch,
             device=device,
             dtype=dtype,
             kv_dtype=dtype,

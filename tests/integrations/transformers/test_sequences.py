@@ -57,11 +57,12 @@ def test_each_sequence_goes_on_at_its_own_end(model: Any, query_lens: tuple[int,
 
 def test_the_first_step_may_be_one_token(model: Any) -> None:
     ids = tiny.prompts(2, 3)
-    cache = shuffled(model, max_batch=2, max_len=128)
+    cache = shuffled(model, max_batch=2, max_len=128, debug=True)
     with torch.no_grad():
         ours = torch.cat([model(ids[:, i : i + 1], cache=cache).logits for i in range(3)], 1)
     assert (ours - tiny.logits(tiny.model(attention="sdpa"), ids)).abs().max() < BOUND
     assert cache.state.counters.specialised == 3
+    assert cache.state.health().ok
 
 
 def test_a_step_that_fails_leaves_the_sequences_where_they_were(model: Any) -> None:
