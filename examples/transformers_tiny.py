@@ -10,7 +10,7 @@ aside:
     transformers: prefill and 7 steps in ... s
     m3gen:        prefill and 7 steps in ... s, kernels of gfx942 in Triton's interpreter
     tokens equal: True; largest difference of a logit: ... of ...
-    launches: kv_insert 42, index_score 21, index_topk 21, sparse_decode 21, dense_decode 21
+    launches: kv_insert 42, index_select 21, sparse_decode 21, dense_decode 21
     run by transformers: 1 step, the step has no decode request
 """
 

@@ -17,6 +17,7 @@ from m3gen.spec import Problem
 _SOONEST: dict[str, tuple[Value, ...]] = {
     "share": ("splits",),
     "splits": (1,),
+    "select_splits": (1,),
     "page_splits": (1,),
     "select": ("insert",),
     "num_stages": (1,),

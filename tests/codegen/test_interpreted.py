@@ -8,7 +8,7 @@ from m3gen import codegen, ops
 from m3gen.codegen import build_interpreted, render
 from tests.problems import decode
 
-OPS = ("kv_insert", "index_score", "index_topk", "sparse_decode", "dense_decode")
+OPS = ("kv_insert", "index_score", "index_topk", "index_select", "sparse_decode", "dense_decode")
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "sm_90"])
@@ -18,7 +18,7 @@ def test_it_is_of_the_space_and_splits_nothing(op: str, arch: str, dtype: str) -
     problem, device = decode(op, arch, q_dtype=dtype, kv_dtype=dtype)
     _, config = build_interpreted(problem)
     assert config in ops.get(op).space(problem, device)
-    for name in ("splits", "page_splits", "num_stages"):
+    for name in ("splits", "select_splits", "page_splits", "num_stages"):
         assert config.get(name, 1) == 1
 
 
@@ -31,6 +31,6 @@ def programs(op: str, config_of_build: bool) -> int:
     return sum(launch.programs for launch in launches)
 
 
-@pytest.mark.parametrize("op", ["index_score", "sparse_decode", "dense_decode"])
+@pytest.mark.parametrize("op", ["index_score", "index_select", "sparse_decode", "dense_decode"])
 def test_it_takes_fewer_programs_than_the_default(op: str) -> None:
     assert programs(op, config_of_build=True) * 4 <= programs(op, config_of_build=False)

@@ -57,8 +57,7 @@ def test_every_layer_of_every_step_was_launched(run: Run) -> None:
     assert counters.launches == {
         "qk_norm_rope_insert": 0,
         "kv_insert": steps * (DENSE + SPARSE),
-        "index_score": steps * SPARSE,
-        "index_topk": steps * SPARSE,
+        "index_select": steps * SPARSE,
         "sparse_decode": steps * SPARSE,
         "dense_decode": steps * DENSE,
     }
