@@ -31,6 +31,7 @@ FLOORS = {
     "m3gen.ops": 2,
     "m3gen.codegen": 3,
     "m3gen.compiler": 4,
+    "m3gen.emulator": 5,
     "m3gen.evaluate": 6,
     "m3gen.store": 7,
     "m3gen.tables": 8,

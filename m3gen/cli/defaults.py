@@ -29,14 +29,14 @@ _SECONDS = {
 _FEW_ROWS = 16  # a default splits these, and every split is a program to interpret
 
 
-def verify(arch: str, names: Sequence[str] | None, *, quick: bool, jobs: int, as_json: bool) -> bool:
+def verify(arch: str, names: Sequence[str] | None, *, quick: bool, jobs: int, on: str, as_json: bool) -> bool:
     """Verify and print, each problem as it is done; whether all passed."""
     coverage, seeds = (QUICK, SEEDS[:1]) if quick else (ALL, SEEDS)
     waiting = candidates(arch, names, coverage)
-    output.stderr().print(f"{len(waiting)} to verify on the interpreter, {jobs} at a time")
+    output.stderr().print(f"{len(waiting)} to verify on {verdicts.place(on)}, {jobs} at a time")
     started = time.monotonic()
     found: list[tuple[Candidate, Verification]] = []
-    for candidate, verdict in work.verify(waiting, jobs, seeds):
+    for candidate, verdict in work.verify(waiting, jobs, seeds, on):
         found.append((candidate, verdict))
         if not as_json:
             text = verdicts.group(candidate.problem, verdict, verdicts.bounds_of(candidate.problem))

@@ -38,6 +38,14 @@ def verify(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Verify the default configuration of every op.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Verify a part of --all, in two minutes.")] = False,
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on",
+            metavar="GATE",
+            help="What runs the kernels: interpreter, or machine-code (AMD): compiled and executed by the emulator.",
+        ),
+    ] = "interpreter",
     jobs: Jobs = None,
     store: StoreUrl = None,
     as_json: Json = False,
@@ -64,17 +72,19 @@ def verify(
       2    bad input or environment, or nothing to verify
       130  interrupted
     """
-    from m3gen.cli import defaults, output, work
+    from m3gen.cli import defaults, output, problems, work
     from m3gen.cli.options import cpus
     from m3gen.errors import UserError
+    from m3gen.evaluate import place
     from m3gen.report import verdicts
 
+    place.check(on, problems.find_device(arch, None).arch)
     if every or quick:
         if every and quick:
             raise UserError("--quick is a part of --all: give one of them")
         beside = {"--tp": tp, "--kv": kv, "--rows": rows, "--config": config, "--store": store}
         _refuse("--quick" if quick else "--all", beside)
-        passed = defaults.verify(arch, op, quick=quick, jobs=jobs or cpus(), as_json=as_json)
+        passed = defaults.verify(arch, op, quick=quick, jobs=jobs or cpus(), on=on, as_json=as_json)
         raise typer.Exit(PASSED if passed else FAILED)
     options = {"op": op, "tp": tp, "kv": kv, "rows": rows}
     if config is None:
@@ -83,9 +93,9 @@ def verify(
         raise UserError("--config is verified without a store: give --config or --store")
     else:
         candidates = _given(arch, config, **options)
-    output.stderr().print(f"{len(candidates)} to verify on the interpreter, up to some minutes each")
+    output.stderr().print(f"{len(candidates)} to verify on {verdicts.place(on)}, up to some minutes each")
     found: list[tuple[Candidate, Verification]] = []
-    for candidate, verdict in work.verify(candidates, jobs or cpus()):
+    for candidate, verdict in work.verify(candidates, jobs or cpus(), on=on):
         found.append((candidate, verdict))
         if not as_json:
             bounds = verdicts.bounds_of(candidate.problem)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from m3gen.errors import UserError
 from m3gen.evaluate.gate import SEEDS, GateRequest
+from m3gen.evaluate.place import INTERPRETER, worker_environment
 from m3gen.evaluate.verification import Verification
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
@@ -106,22 +107,22 @@ def generate(arch: str, tables_dir: Path, modules_dir: Path) -> tuple[Path, ...]
 
 
 def verify(
-    candidates: Sequence[Candidate], jobs: int, seeds: tuple[int, ...] = SEEDS
+    candidates: Sequence[Candidate], jobs: int, seeds: tuple[int, ...] = SEEDS, on: str = INTERPRETER
 ) -> Iterator[tuple[Candidate, Verification]]:
-    """Each candidate through the gate under Triton's interpreter: handed out in the order given, answered in the
-    order in which they are done."""
+    """Each candidate through the gate: handed out in the order given, answered in the order in which they are
+    done."""
     from m3gen.compiler.pool import WorkerPool
 
-    handler, environment = "m3gen.evaluate.gate:verify_request", {"TRITON_INTERPRET": "1"}
-    with WorkerPool(handler, jobs=jobs, deadline_s=VERIFY_DEADLINE_S, env=environment) as pool:
+    handler = "m3gen.evaluate.gate:verify_request"
+    with WorkerPool(handler, jobs=jobs, deadline_s=VERIFY_DEADLINE_S, env=worker_environment(on)) as pool:
         waiting = {
-            pool.submit(GateRequest(one.problem.op, one.problem, one.config, seeds)): one for one in candidates
+            pool.submit(GateRequest(one.problem.op, one.problem, one.config, seeds, on)): one for one in candidates
         }
         while waiting:
             for done in pool.poll(1.0):
                 died = Verification(
                     status=done.status,
-                    on="interpreter",
+                    on=on,
                     source_sha="",
                     seconds=done.seconds,
                     reason=done.reason,

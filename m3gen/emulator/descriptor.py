@@ -36,7 +36,9 @@ class Descriptor:
 
     @classmethod
     def parse(cls, assembly: str) -> Descriptor:
-        found = {name: int(value) for name, value in re.findall(r"\.amdhsa_(\w+) (\d+)\s*$", assembly, re.MULTILINE)}
+        found = {
+            name: int(value) for name, value in re.findall(r"\.amdhsa_(\w+) (\d+)\s*$", assembly, re.MULTILINE)
+        }
         first, enabled = 0, []
         for name, count in _USER_SGPRS:
             if found.get(f"user_sgpr_{name}", 0):

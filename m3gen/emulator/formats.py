@@ -58,17 +58,19 @@ def encode(form: Format, x: Array) -> Array:
     step = np.ldexp(1.0, exponent - form.mantissa)
     rounded = np.rint(magnitude / step) * step
     sign = np.signbit(x).astype(np.uint8) << np.uint8(7)
-    code = np.searchsorted(form.values[:0x80][: _count(form)], np.where(np.isfinite(rounded), rounded, 0).astype(F32))
+    code = np.searchsorted(
+        form.values[:0x80][: _count(form)], np.where(np.isfinite(rounded), rounded, 0).astype(F32)
+    )
     over = (rounded > form.largest) & ~np.isnan(x)
     overflow = 0x7C if form.name == "e5m2" else form.nan
     signed = np.where(over & (form.name != "e5m2") & (form.nan == 0x80), 0x80, code.astype(np.uint8) | sign)
     result = np.where(over & (form.nan != 0x80), np.uint8(overflow) | sign, signed)
     result = np.where((rounded == 0) & (form.nan == 0x80), 0, result)  # no negative zero
-    return np.where(np.isnan(x), np.uint8(form.nan) | (sign if form.nan != 0x80 else np.uint8(0)), result).astype(np.uint8)
+    return np.where(np.isnan(x), np.uint8(form.nan) | (sign if form.nan != 0x80 else np.uint8(0)), result).astype(
+        np.uint8
+    )
 
 
 def _count(form: Format) -> int:
     """Codes of finite values that are not negative."""
     return int(np.count_nonzero(np.isfinite(form.values[:0x80])))
-
-

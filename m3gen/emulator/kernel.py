@@ -124,7 +124,7 @@ def _value(memory: Memory, name: str, value: Any) -> Value:
             raise UserError(f"{name} is on {value.device}: the emulator runs on CPU tensors")
         storage = value.untyped_storage()
         region = memory.register(name, storage.data_ptr(), storage.nbytes())
-        return region.start + value.storage_offset() * value.element_size()
+        return region.start + int(value.storage_offset() * value.element_size())
     if isinstance(value, bool | int | float):
         return value
     raise UnknownInstruction(f"the argument {name} is {type(value).__name__}: expected a tensor or a number")
@@ -146,5 +146,3 @@ def emulating(arch: str, **options: Any) -> Iterator[Emulator]:
         yield emulator
     finally:
         JITFunction.run = own
-
-

@@ -37,7 +37,8 @@ class Counts:
 
     @classmethod
     def of(cls, instructions: int) -> Counts:
-        return cls(*(np.zeros(instructions, I64) for _ in range(5)))
+        waves, lanes, bytes_, lines, conflicts = (np.zeros(instructions, I64) for _ in range(5))
+        return cls(waves, lanes, bytes_, lines, conflicts)
 
 
 class Machine:
@@ -48,7 +49,14 @@ class Machine:
     """
 
     def __init__(
-        self, program: Program, arch: str, memory: Memory, *, late: bool = True, seed: int = 0, profile: bool = False
+        self,
+        program: Program,
+        arch: str,
+        memory: Memory,
+        *,
+        late: bool = True,
+        seed: int = 0,
+        profile: bool = False,
     ) -> None:
         self.program, self.arch, self.memory = program, arch, memory
         self.late, self.profile = late, profile
@@ -105,7 +113,7 @@ class Machine:
     def _run(self, groups: list[Group], waves: int) -> None:
         """Until every wave has ended. The group that is furthest behind goes first, so that waves which parted meet
         again; of the waves of a workgroup, whichever the seed says."""
-        ready, blocked = list(groups), []
+        ready, blocked = list(groups), list[Group]()
         while ready or blocked:
             if not ready:
                 ready, blocked = self._released(blocked, waves)
@@ -131,7 +139,7 @@ class Machine:
         arrived = np.concatenate([group.workgroup for group in blocked])
         numbers, counts = np.unique(arrived, return_counts=True)
         whole = numbers[counts == waves]
-        ready, waiting = [], []
+        ready, waiting = list[Group](), list[Group]()
         for group in blocked:
             released = np.isin(group.workgroup, whole)
             if released.all():
@@ -241,7 +249,9 @@ class Machine:
         words = max(1, width // 4)
         out = np.zeros((group.size, _WAVE, 4 * words), np.uint8)
         if active.all():
-            out[:, :, :width] = self._loaded(line, where.reshape(-1), width, active).reshape(group.size, _WAVE, width)
+            out[:, :, :width] = self._loaded(line, where.reshape(-1), width, active).reshape(
+                group.size, _WAVE, width
+            )
         elif active.any():
             out[active, :width] = self._loaded(line, where[active], width, active)
         return out.view(U32)

@@ -44,7 +44,9 @@ class Memory:
         known = self._known.get(address)
         if known is not None and len(known.bytes_) >= size:
             return known
-        view = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address)) if size else np.zeros(0, np.uint8)
+        view = (
+            np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address)) if size else np.zeros(0, np.uint8)
+        )
         return self._add(name, view, address)
 
     def register_array(self, name: str, data: Array) -> Region:
@@ -92,9 +94,7 @@ class Memory:
 
     def _fault(self, row: int, addresses: Array, width: int) -> None:
         address = int(addresses[row])
-        nearest = min(
-            self._regions, key=lambda one: max(one.start - address, address - one.end, 0), default=None
-        )
+        nearest = min(self._regions, key=lambda one: max(one.start - address, address - one.end, 0), default=None)
         near = ""
         if nearest is not None:
             inside = address - nearest.start

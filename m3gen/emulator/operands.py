@@ -19,7 +19,17 @@ Write = Callable[[Group, Array], None]
 _VIEWS = {"u32": U32, "i32": I32, "f32": F32, "u64": U64, "i64": I64, "f64": F64}
 _WIDE = ("u64", "i64", "f64")
 _HALF = {"u16": np.uint16, "i16": np.int16, "f16": np.float16}
-_DPP = ("quad_perm", "row_shl", "row_shr", "row_ror", "row_mirror", "row_half_mirror", "row_bcast", "row_newbcast", "wave_shr")
+_DPP = (
+    "quad_perm",
+    "row_shl",
+    "row_shr",
+    "row_ror",
+    "row_mirror",
+    "row_half_mirror",
+    "row_bcast",
+    "row_newbcast",
+    "wave_shr",
+)
 
 
 def plain(line: Instruction, signature: str, meaning: Callable[..., Any]) -> Callable[[Group], None]:
@@ -52,7 +62,9 @@ def plain(line: Instruction, signature: str, meaning: Callable[..., Any]) -> Cal
 # sources
 
 
-def _sources(line: Instruction, given: list[str], first: int, shuffle: Callable[[Group, Array], Array] | None) -> list[Read]:
+def _sources(
+    line: Instruction, given: list[str], first: int, shuffle: Callable[[Group, Array], Array] | None
+) -> list[Read]:
     reads: list[Read] = []
     at = first
     for kind in given:
@@ -211,7 +223,8 @@ def _selector(name: str, signed: bool) -> Callable[[Array], Array]:
 
 
 def _destinations(line: Instruction, wanted: list[str], allowed: Callable[[Group], Array] | None) -> list[Write]:
-    writes, at = [], 0
+    writes: list[Write] = []
+    at = 0
     for kind in wanted:
         if kind == "scc":
             writes.append(_put_scc)
@@ -225,7 +238,9 @@ def _put_scc(group: Group, value: Array) -> None:
     group.scc = value
 
 
-def _destination(line: Instruction, operand: Operand, kind: str, allowed: Callable[[Group], Array] | None) -> Write:
+def _destination(
+    line: Instruction, operand: Operand, kind: str, allowed: Callable[[Group], Array] | None
+) -> Write:
     if kind == "lanes":
         return _lanes_writer(operand)
     if operand.kind in ("s", "exec"):
@@ -272,7 +287,9 @@ def _half_writer(line: Instruction, index: int) -> Write:
     op_sel, sources = line.modifiers.get("op_sel", ()), len(line.operands) - 1
     high = isinstance(op_sel, tuple) and len(op_sel) > sources and op_sel[sources]
     select = line.modifiers.get("dst_sel", "DWORD") if line.suffix == "sdwa" else "DWORD"
-    if select not in ("DWORD", "WORD_0") or (select == "WORD_0" and line.modifiers.get("dst_unused") != "UNUSED_PAD"):
+    if select not in ("DWORD", "WORD_0") or (
+        select == "WORD_0" and line.modifiers.get("dst_unused") != "UNUSED_PAD"
+    ):
         write = _sdwa_writer(index, str(select), str(line.modifiers.get("dst_unused", "UNUSED_PAD")))
         return lambda group, value: write(group, np.ascontiguousarray(value).view(np.uint16).astype(U32))
 

@@ -19,7 +19,20 @@ _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
 _ENCODING = re.compile(r"_e(?:32|64)$")
 _SUFFIX = re.compile(r"_(dpp|sdwa)$")
 # Modifiers start behind the operands, each after a blank: the first of these words ends the operand list.
-_FLAGS = ("offen", "idxen", "lds", "sc0", "sc1", "nt", "glc", "slc", "clamp", "gds", "row_mirror", "row_half_mirror")
+_FLAGS = (
+    "offen",
+    "idxen",
+    "lds",
+    "sc0",
+    "sc1",
+    "nt",
+    "glc",
+    "slc",
+    "clamp",
+    "gds",
+    "row_mirror",
+    "row_half_mirror",
+)
 _MODIFIER = re.compile(r"(?:^|\s)(?:(\w+):(\[[^\]]*\]|\S+)|(" + "|".join(_FLAGS) + r")(?=\s|$))")
 _DIFFERENCE = re.compile(r"\(([.\w$]+)-([.\w$]+)\)(?:&\d+|(>>32))?")
 _FREE = ("s_waitcnt", "s_setreg", "s_getreg", "s_sendmsg")  # their operands are words of their own

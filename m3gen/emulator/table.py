@@ -50,7 +50,9 @@ class Spec:
 TABLE: dict[str, Spec] = {}
 
 
-def custom(*mnemonics: str, unit: str, section: str, cycles: int = 4, signature: str = "") -> Callable[[Builder], Builder]:
+def custom(
+    *mnemonics: str, unit: str, section: str, cycles: int = 4, signature: str = ""
+) -> Callable[[Builder], Builder]:
     """Register a builder for mnemonics: it makes what runs on a group."""
 
     def register(build: Builder) -> Builder:
@@ -87,7 +89,7 @@ def several(
 
 def find(line: Instruction) -> Spec:
     """`UnknownInstruction` naming the line."""
-    import m3gen.emulator.isa  # noqa: F401, PLC0415 - fills the table
+    import m3gen.emulator.isa  # noqa: F401 - fills the table
 
     try:
         return TABLE[line.mnemonic]

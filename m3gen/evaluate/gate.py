@@ -1,7 +1,8 @@
 """The correctness gate: a candidate's outputs against the op's float64 reference over its awkward inputs.
 
-It runs in Triton's interpreter, in a child process with `TRITON_INTERPRET=1` or in this one. Importing this
-module loads neither torch nor Triton; verifying does.
+It runs in Triton's interpreter, in a child process with `TRITON_INTERPRET=1` or in this one, or, for AMD, on the
+machine code that the compiler makes, executed by the emulator. Importing this module loads neither torch nor Triton;
+verifying does.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from m3gen.codegen.source import KernelSource
+from m3gen.evaluate.place import INTERPRETER, running, unchecked
 from m3gen.evaluate.verification import CaseResult, Verification
-from m3gen.interpreter import interpreting
 from m3gen.ops.base import Case, Op, Tolerance
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
@@ -21,7 +22,6 @@ from m3gen.spec import Problem, Status
 if TYPE_CHECKING:
     import torch
 
-ON = "interpreter"
 SEEDS = (0, 1)
 
 Launcher = Callable[..., Any]
@@ -35,6 +35,7 @@ class GateRequest:
     problem: Problem
     config: Config
     seeds: tuple[int, ...] = SEEDS
+    on: str = INTERPRETER
 
 
 def verify_request(request: GateRequest) -> Verification:
@@ -44,51 +45,57 @@ def verify_request(request: GateRequest) -> Verification:
 
     op = ops.get(request.op)
     source = render(op, request.problem, request.config)
-    return verify(op, request.problem, request.config, source, request.seeds)
+    return verify(op, request.problem, request.config, source, request.seeds, request.on)
 
 
 def verify(
-    op: Op, problem: Problem, config: Config, source: KernelSource, seeds: tuple[int, ...] = SEEDS
+    op: Op,
+    problem: Problem,
+    config: Config,
+    source: KernelSource,
+    seeds: tuple[int, ...] = SEEDS,
+    on: str = INTERPRETER,
 ) -> Verification:
     """Run every case of the op under every seed; the first failure ends it and is the verdict.
 
-    Under the first seed each case is launched twice from poisoned outputs, the first time with every 32-bit
-    integer operation checked for overflow, and both launches must agree in every bit. The verdict
+    Under the first seed each case is launched twice from poisoned outputs, and both launches must agree in every
+    bit: in the interpreter the first with every 32-bit integer operation checked for overflow, on machine code each
+    with its waves in another order. The verdict
     is COMPILE when the module does not load, RUNTIME when a launch raises, NONDETERMINISTIC when two launches
     differ, CORRECTNESS when the outputs are outside the op's tolerances. What the op itself raises, and the
     `UserError` for a Triton whose interpreter is not known, are raised on.
     """
     started = time.monotonic()
     results: list[CaseResult] = []
-    with interpreting():
+    with running(on, problem.arch):
         try:
             launcher = _load(source)
         except Exception as error:
             reason = f"{source.entry} does not load: {_one_line(error)}"
-            return _verdict(source, started, results, Status.COMPILE, reason)
+            return _verdict(source, on, started, results, Status.COMPILE, reason)
         for case in _cases(op, problem, config, seeds):
             tolerance = op.tolerance(problem, case.tolerances)
-            result = _run(op, case, launcher, tolerance, thorough=case.seed == seeds[0])
+            result = _run(op, case, launcher, tolerance, on, thorough=case.seed == seeds[0])
             results.append(result)
             if result.status is not Status.OK:
                 reason = f"case {case.name!r}, seed {case.seed}: {result.reason}"
-                return _verdict(source, started, results, result.status, reason)
+                return _verdict(source, on, started, results, result.status, reason)
     if not results:
         raise ValueError(f"op {op.name!r} has no case for {problem}: nothing would be verified")
-    return _verdict(source, started, results, Status.OK)
+    return _verdict(source, on, started, results, Status.OK)
 
 
 def _verdict(
-    source: KernelSource, started: float, results: list[CaseResult], status: Status, reason: str = ""
+    source: KernelSource, on: str, started: float, results: list[CaseResult], status: Status, reason: str = ""
 ) -> Verification:
     return Verification(
         status=status,
-        on=ON,
+        on=on,
         source_sha=source.sha,
         cases=tuple(results),
         seconds=time.monotonic() - started,
         reason=reason,
-        environment=_environment(),
+        environment=_environment(on),
     )
 
 
@@ -104,19 +111,18 @@ def _cases(op: Op, problem: Problem, config: Config, seeds: tuple[int, ...]) -> 
         yield from op.cases(problem, config, seed)
 
 
-def _run(op: Op, case: Case, launcher: Launcher, tolerance: Tolerance, *, thorough: bool) -> CaseResult:
+def _run(op: Op, case: Case, launcher: Launcher, tolerance: Tolerance, on: str, *, thorough: bool) -> CaseResult:
     from m3gen.evaluate.comparison import compare, first_difference
-    from m3gen.interpreter import overflow_unchecked
 
     reference = op.reference(case)  # before the launch, which may spoil its inputs
     kept = {name: case.arguments[name].clone() for name in case.kept}
     try:
         if thorough:
             first = _launch(case, launcher, kept)
-            with overflow_unchecked():
+            with unchecked(on):
                 second = _launch(case, launcher, kept)
         else:
-            with overflow_unchecked():
+            with unchecked(on):
                 first = second = _launch(case, launcher, kept)
     except Exception as error:
         return _failed(case, Status.RUNTIME, _one_line(error))
@@ -170,8 +176,8 @@ def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
-def _environment() -> dict[str, str]:
+def _environment(on: str) -> dict[str, str]:
     import torch
     import triton
 
-    return {"triton": triton.__version__, "torch": torch.__version__, "on": ON}
+    return {"triton": triton.__version__, "torch": torch.__version__, "on": on}

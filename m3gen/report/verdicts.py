@@ -23,6 +23,11 @@ BOUNDED = {"row_rms": "row rms", "mean_abs": "mean", "max_abs": "max", "past_rou
 Bounds = Callable[[str], Tolerance]  # the tolerance of a grid of cases
 
 
+def place(on: str) -> str:
+    """What runs the kernels, as a sentence has it."""
+    return {"interpreter": "the interpreter", "machine-code": "emulated machine code"}.get(on, on)
+
+
 def verdict(problem: Problem, config: Config, found: Verification, bounds: Bounds) -> RenderableType:
     """One verification: the candidate, a table of its cases, and the outcome in a line; fits 80 columns."""
     heading = f"{problem.op} on {problem.arch}, TP {words.shard(problem)}, KV {words.kv(problem)}"

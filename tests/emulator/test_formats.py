@@ -28,7 +28,9 @@ def test_numbers_are_rounded_to_the_nearest_code(arch: str, kind: str) -> None:
     """Every bf16 number and its neighbours in fp32, within the range."""
     form = of_arch(arch, kind)
     words = np.arange(1 << 16, dtype=np.uint32) << 16
-    numbers = np.concatenate([(words + np.uint32(d & 0xFFFFFFFF)).view(np.float32) for d in (0, 1, 0x7FFF, 0x8000)])
+    numbers = np.concatenate(
+        [(words + np.uint32(d & 0xFFFFFFFF)).view(np.float32) for d in (0, 1, 0x7FFF, 0x8000)]
+    )
     numbers = numbers[np.abs(numbers) <= form.largest]
     expected = torch.from_numpy(numbers).to(DTYPES[arch, kind]).view(torch.uint8).numpy()
     assert np.array_equal(encode(form, numbers), expected)
@@ -48,7 +50,10 @@ def test_pairs_from_either_word(arch: str) -> None:
         words = [code | (255 - code) << 8 | (code ^ 0x55) << 16 | (code ^ 0xAA) << 24 for code in codes]
         low = run("v_cvt_pk_f32_fp8 v[0:1], v2", {2: words}, arch=arch)
         high = run("v_cvt_pk_f32_fp8_sdwa v[0:1], v2 src0_sel:WORD_1", {2: words}, arch=arch)
-        for after, first, second in ((low, lambda c: c, lambda c: 255 - c), (high, lambda c: c ^ 0x55, lambda c: c ^ 0xAA)):
+        for after, first, second in (
+            (low, lambda c: c, lambda c: 255 - c),
+            (high, lambda c: c ^ 0x55, lambda c: c ^ 0xAA),
+        ):
             for register, code_of in ((0, first), (1, second)):
                 found = np.array(after.lanes(register), np.uint32).view(np.float32)
                 assert np.array_equal(found, values[[code_of(code) for code in codes]], equal_nan=True)
@@ -59,7 +64,9 @@ def test_bf16_pairs_round_to_even() -> None:
     x = rng.integers(0, 1 << 32, 1 << 14, dtype=np.uint32)
     for start in range(0, len(x), LANES):
         words = x[start : start + LANES]
-        found = np.array(run("v_cvt_pk_bf16_f32 v0, v1, v1", {1: words.tolist()}, arch="gfx950").lanes(0), np.uint32)
+        found = np.array(
+            run("v_cvt_pk_bf16_f32 v0, v1, v1", {1: words.tolist()}, arch="gfx950").lanes(0), np.uint32
+        )
         expected = torch.from_numpy(words.view(np.float32).copy()).bfloat16()
         got = torch.from_numpy((found & 0xFFFF).astype(np.uint16).view(np.int16).copy()).view(torch.bfloat16)
         assert torch.equal(got.isnan(), expected.isnan())

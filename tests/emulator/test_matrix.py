@@ -106,7 +106,9 @@ def test_scales_of_blocks_of_32() -> None:
     exponents = rng.integers(-3, 4, (2, 64))
     for number in (0, 1):
         registers.vector(16 + number, [int(127 + one) << 8 for one in exponents[number]])
-    line = "v_mfma_scale_f32_16x16x128_f8f6f4 v[20:23], v[0:7], v[8:15], 0, v16, v17 op_sel:[1,1,0] op_sel_hi:[0,0,0]"
+    line = (
+        "v_mfma_scale_f32_16x16x128_f8f6f4 v[20:23], v[0:7], v[8:15], 0, v16, v17 op_sel:[1,1,0] op_sel_hi:[0,0,0]"
+    )
     machine(line, "gfx950")._steps[0](registers.group)
     scaled = []
     for number, values in enumerate((a, b)):

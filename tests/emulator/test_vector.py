@@ -100,8 +100,8 @@ THREE: dict[str, Formula] = {
     "v_bfi_b32": lambda m, x, y: (m & x) | (~m & y),
     "v_bfe_u32": field,
     "v_bfe_i32": field_signed,
-    "v_alignbit_b32": lambda x, y, n: ((x << 32 | y) >> (n & 31)),
-    "v_alignbyte_b32": lambda x, y, n: ((x << 32 | y) >> 8 * (n & 3)),
+    "v_alignbit_b32": lambda x, y, n: (x << 32 | y) >> (n & 31),
+    "v_alignbyte_b32": lambda x, y, n: (x << 32 | y) >> 8 * (n & 3),
     "v_mad_u32_u24": lambda x, y, z: (x & 0xFFFFFF) * (y & 0xFFFFFF) + z,
     "v_mad_i32_i24": lambda x, y, z: signed(x, 24) * signed(y, 24) + z,
     "v_max3_u32": lambda x, y, z: max(x, y, z),
@@ -176,7 +176,9 @@ def test_a_select_turns_the_sign_of_a_float() -> None:
     assert [as_float(word) for word in found] == [-2.0] + [1.5] * 63
 
 
-@given(st.lists(st.tuples(*[st.floats(width=32, allow_nan=False, allow_infinity=False)] * 3), min_size=1, max_size=64))
+@given(
+    st.lists(st.tuples(*[st.floats(width=32, allow_nan=False, allow_infinity=False)] * 3), min_size=1, max_size=64)
+)
 @settings(max_examples=60, deadline=None)
 def test_fma_rounds_once(triples: list[tuple[float, float, float]]) -> None:
     from fractions import Fraction
@@ -208,8 +210,14 @@ def nearest(exact: object) -> float:
 
 def test_max_and_min_leave_out_nan_and_order_zeros() -> None:
     nan, zero, minus = 0x7FC00000, 0, 0x80000000
-    x, y = [nan, as_word(2.0), nan, minus, zero] * 12 + [0] * 4, [as_word(1.0), nan, nan, zero, minus] * 12 + [0] * 4
-    most, least = run("v_max_f32 v0, v1, v2", {1: x, 2: y}).lanes(0), run("v_min_f32 v0, v1, v2", {1: x, 2: y}).lanes(0)
+    x, y = (
+        [nan, as_word(2.0), nan, minus, zero] * 12 + [0] * 4,
+        [as_word(1.0), nan, nan, zero, minus] * 12 + [0] * 4,
+    )
+    most, least = (
+        run("v_max_f32 v0, v1, v2", {1: x, 2: y}).lanes(0),
+        run("v_min_f32 v0, v1, v2", {1: x, 2: y}).lanes(0),
+    )
     assert [as_float(word) for word in most[:2]] == [1.0, 2.0]
     assert [as_float(word) for word in least[:2]] == [1.0, 2.0]
     assert math.isnan(as_float(most[2]))
@@ -312,7 +320,7 @@ def test_compares_give_a_bit_a_lane_and_none_outside_exec(name: str, formula: Ca
 
 def test_64_bit() -> None:
     low, high = columns(2, EDGES, 6)
-    n = [lane for lane in range(LANES)]
+    n = list(range(LANES))
     wide = [a | b << 32 for a, b in zip(low, high, strict=True)]
     after = run("v_lshrrev_b64 v[0:1], v4, v[2:3]", {2: low, 3: high, 4: n})
     assert [a | b << 32 for a, b in zip(after.lanes(0), after.lanes(1), strict=True)] == [
@@ -355,7 +363,9 @@ def test_three_way_bit_tables() -> None:
 def test_packed_floats_take_the_halves_that_op_sel_names() -> None:
     pairs = [[as_word(float(lane + 64 * n)) for lane in range(LANES)] for n in range(6)]
     sources = {2 + n: words for n, words in enumerate(pairs)}
-    after = run("v_pk_fma_f32 v[0:1], v[2:3], v[4:5], v[6:7] op_sel:[0,1,0] op_sel_hi:[1,1,0] neg_lo:[1,0,0]", sources)
+    after = run(
+        "v_pk_fma_f32 v[0:1], v[2:3], v[4:5], v[6:7] op_sel:[0,1,0] op_sel_hi:[1,1,0] neg_lo:[1,0,0]", sources
+    )
     for lane in range(LANES):
         a, b, c, d, e, _ = (as_float(words[lane]) for words in pairs)
         assert as_float(after.lanes(0)[lane]) == -a * d + e
@@ -371,7 +381,9 @@ def test_sdwa_selects_words_and_places_results() -> None:
     assert run(line, {1: x, 2: y}).lanes(0) == [
         (((a & 255) | b) & 0xFFFF) << 16 for a, b in zip(x, y, strict=True)
     ]
-    line = "v_add_u32_sdwa v0, sext(v1), v2 dst_sel:DWORD dst_unused:UNUSED_PRESERVE src0_sel:WORD_1 src1_sel:BYTE_3"
+    line = (
+        "v_add_u32_sdwa v0, sext(v1), v2 dst_sel:DWORD dst_unused:UNUSED_PRESERVE src0_sel:WORD_1 src1_sel:BYTE_3"
+    )
     assert run(line, {1: x, 2: y}).lanes(0) == [
         (signed(a >> 16, 16) + (b >> 24)) & M32 for a, b in zip(x, y, strict=True)
     ]

@@ -26,7 +26,9 @@ _CONDITIONS: dict[str, Any] = {
 }
 
 
-@custom("s_branch", *(f"s_cbranch_{name}" for name in _CONDITIONS), unit=BRANCH, section="SOPP", signature=": label")
+@custom(
+    "s_branch", *(f"s_cbranch_{name}" for name in _CONDITIONS), unit=BRANCH, section="SOPP", signature=": label"
+)
 def _branch(line: Instruction, machine: Any) -> Step:
     """Returns, where it branches: the target, and which waves take it (None: all)."""
     label = line.operands[0].text

@@ -150,14 +150,14 @@ instruction("v_rcp_iflag_f32", "f32 : f32", TRANSCENDENTAL, "VOP1", cycles=16)(_
 
 
 def _exponent(x: Array) -> Array:
-    fraction, exponent = np.frexp(x)
+    exponent = np.frexp(x)[1]
     return np.where(np.isfinite(x) & (x != 0), exponent, 0).astype(I32)
 
 
 instruction("v_frexp_exp_i32_f32", "i32 : f32", VALU, "VOP1")(_exponent)
 instruction("v_frexp_exp_i32_f64", "i32 : f64", VALU, "VOP1")(_exponent)
 instruction("v_frexp_mant_f32", "f32 : f32", VALU, "VOP1")(
-    lambda x: np.where(np.isfinite(x), np.frexp(x)[0], x).astype(F32)
+    lambda x: np.asarray(np.where(np.isfinite(x), np.frexp(x)[0], x)).astype(F32)
 )
 
 
@@ -264,5 +264,3 @@ def _mixed(line: Instruction, machine: Any) -> Step:
         group.put(target, fma(*[read(group) for read in reads]))
 
     return step
-
-

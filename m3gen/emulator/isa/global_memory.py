@@ -234,7 +234,9 @@ def _store(line: Instruction, machine: Any) -> Step:
     def step(group: Group) -> None:
         where, inside = address(group)
         words = [
-            np.broadcast_to(group.v[first + number] >> shift if shift else group.v[first + number], (group.size, 64))
+            np.broadcast_to(
+                group.v[first + number] >> shift if shift else group.v[first + number], (group.size, 64)
+            )
             for number in range(count)
         ]
         machine.issue(group, group.vm, Pending(complete, (where, group.mask & inside, *words)))

@@ -127,9 +127,9 @@ several(
         "v_perm_b32": ("u32 : u32 u32 u32", permute_bytes),
         "v_alignbit_b32": (
             "u32 : u32 u32 u32",
-            lambda x, y, n: (
-                ((x.astype(U64) << U64(32)) | y.astype(U64)) >> (n & U32(31)).astype(U64)
-            ).astype(U32),
+            lambda x, y, n: (((x.astype(U64) << U64(32)) | y.astype(U64)) >> (n & U32(31)).astype(U64)).astype(
+                U32
+            ),
         ),
         "v_alignbyte_b32": (
             "u32 : u32 u32 u32",

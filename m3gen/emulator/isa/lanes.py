@@ -48,12 +48,19 @@ def _write_lane(line: Instruction, machine: Any) -> Step:
     read, lane, target = reader(line.operands[1], "u32"), reader(line.operands[2], "u32"), line.operands[0].index
 
     def step(group: Group) -> None:
-        group.v[target] = np.where(LANES == (lane(group) & U32(63)), read(group), group.v[target])
+        group.v[target] = np.where((lane(group) & U32(63)) == LANES, read(group), group.v[target])
 
     return step
 
 
-@custom("v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32", unit=VALU, section="VOP3P", signature="u32 : u32")
+@custom(
+    "v_accvgpr_read_b32",
+    "v_accvgpr_write_b32",
+    "v_accvgpr_mov_b32",
+    unit=VALU,
+    section="VOP3P",
+    signature="u32 : u32",
+)
 def _accumulator(line: Instruction, machine: Any) -> Step:
     read, target = reader(line.operands[1], "u32"), _register(line.operands[0])
     return lambda group: group.put(target, read(group))
@@ -72,7 +79,13 @@ def _count_below(line: Instruction, machine: Any) -> Step:
     return step
 
 
-@custom("v_permlane32_swap_b32", "v_permlane16_swap_b32", unit=VALU, section="VOP1 (CDNA4)", signature="u32 u32 : u32 u32")
+@custom(
+    "v_permlane32_swap_b32",
+    "v_permlane16_swap_b32",
+    unit=VALU,
+    section="VOP1 (CDNA4)",
+    signature="u32 u32 : u32 u32",
+)
 def _swap(line: Instruction, machine: Any) -> Step:
     """The upper half (of 64 lanes, or of each 32) of the first register against the lower half of the second."""
     width = 32 if "32_swap" in line.mnemonic else 16

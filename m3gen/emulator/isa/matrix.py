@@ -138,7 +138,12 @@ def names() -> list[str]:
     shapes += ["v_mfma_f32_16x16x4_f32", "v_mfma_f32_32x32x2_f32", "v_mfma_f32_4x4x1_16b_f32"]
     shapes += ["v_mfma_f32_16x16x8_xf32", "v_mfma_f32_32x32x4_xf32"]
     shapes += [f"v_mfma_f32_4x4x4_16b_{t}" for t in ("bf16", "bf16_1k", "f16")]
-    shapes += ["v_mfma_i32_16x16x32_i8", "v_mfma_i32_32x32x16_i8", "v_mfma_i32_16x16x64_i8", "v_mfma_i32_32x32x32_i8"]
+    shapes += [
+        "v_mfma_i32_16x16x32_i8",
+        "v_mfma_i32_32x32x16_i8",
+        "v_mfma_i32_16x16x64_i8",
+        "v_mfma_i32_32x32x32_i8",
+    ]
     return shapes
 
 

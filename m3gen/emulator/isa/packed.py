@@ -50,7 +50,13 @@ _FLOATS: dict[str, Callable[..., Array]] = {
 
 
 @custom(
-    "v_pk_add_f32", "v_pk_mul_f32", "v_pk_fma_f32", unit=VALU, section="VOP3P", cycles=8, signature="2 x f32 : 2 x f32"
+    "v_pk_add_f32",
+    "v_pk_mul_f32",
+    "v_pk_fma_f32",
+    unit=VALU,
+    section="VOP3P",
+    cycles=8,
+    signature="2 x f32 : 2 x f32",
 )
 def _pair_of_registers(line: Instruction, machine: Any) -> Step:
     meaning = _FLOATS[line.mnemonic.split("_")[2]]
@@ -79,7 +85,9 @@ def _pair_of_registers(line: Instruction, machine: Any) -> Step:
 def _pair_move(line: Instruction, machine: Any) -> Step:
     picks = line.modifiers.get("op_sel", (0, 0))
     assert isinstance(picks, tuple)
-    low, top = (reader(_part(operand, pick), "u32") for operand, pick in zip(line.operands[1:], picks, strict=False))
+    low, top = (
+        reader(_part(operand, pick), "u32") for operand, pick in zip(line.operands[1:], picks, strict=False)
+    )
     target = line.operands[0].index
 
     def step(group: Group) -> None:

@@ -221,7 +221,7 @@ def _compare_constant(line: Instruction, machine: Any) -> Step:
     read, compare = reader(line.operands[0], kind), _COMPARES[name]
 
     def step(group: Group) -> None:
-        group.scc = compare(read(group), value)
+        group.scc = np.asarray(compare(read(group), value))
 
     return step
 
@@ -258,5 +258,3 @@ def _save_exec(line: Instruction, machine: Any) -> Step:
 def _signed16(value: int) -> int:
     value &= 0xFFFF
     return value - 0x10000 if value & 0x8000 else value
-
-

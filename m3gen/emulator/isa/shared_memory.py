@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -193,14 +194,12 @@ def _swizzle(line: Instruction, machine: Any) -> Step:
 
     def step(group: Group) -> None:
         value = np.where(group.mask, np.broadcast_to(data(group), (group.size, 64)), U32(0))
-        machine.issue(
-            group, group.lgkm, Pending(complete, (value[:, lane], group.mask), Group.bit("v", target))
-        )
+        machine.issue(group, group.lgkm, Pending(complete, (value[:, lane], group.mask), Group.bit("v", target)))
 
     return step
 
 
-_ADDS = {
+_ADDS: dict[str, Callable[[int, int], int]] = {
     "add_u32": lambda old, new: old + new,
     "sub_u32": lambda old, new: old - new,
     "max_u32": max,
@@ -249,5 +248,3 @@ def _atomic(line: Instruction, machine: Any) -> Step:
         machine.issue(group, group.lgkm, Pending(complete, (address, value, group.mask), writes))
 
     return step
-
-
