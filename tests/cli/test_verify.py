@@ -30,13 +30,14 @@ class FakeGate:
     def __init__(self) -> None:
         self.asked: list[Candidate] = []
         self.seeds: tuple[int, ...] = ()
+        self.on = ""
         self.failing_warps = 0
 
     def __call__(
-        self, candidates: Sequence[Candidate], jobs: int, seeds: tuple[int, ...] = (0, 1)
+        self, candidates: Sequence[Candidate], jobs: int, seeds: tuple[int, ...] = (0, 1), on: str = "interpreter"
     ) -> Iterator[tuple[Candidate, Verification]]:
         self.asked += candidates
-        self.seeds = seeds
+        self.seeds, self.on = seeds, on
         for one in candidates:
             wrong = one.config["num_warps"] == self.failing_warps
             yield one, rows.verification(Status.CORRECTNESS if wrong else Status.OK)
@@ -205,3 +206,19 @@ class TestDefaults:
     def test_all_and_quick_are_not_given_together(self, run: Run, gate: FakeGate) -> None:
         assert "give one of them" in run(*VERIFY, "--all", "--quick").line
         assert "unknown op 'kv_cpy'" in run(*VERIFY, "--all", "--op", "kv_cpy").line
+
+    def test_on_machine_code(self, run: Run, gate: FakeGate) -> None:
+        ran = run("verify", "--arch", "gfx942", "--quick", "--op", "kv_zero", "--on", "machine-code")
+        assert (ran.status, gate.on) == (0, "machine-code")
+
+    @pytest.mark.parametrize(
+        ("arch", "on", "text"),
+        [
+            ("sm_90", "machine-code", "only AMD's machine code can be executed, sm_90 is not"),
+            ("gfx942", "silicon", "unknown gate 'silicon': there are interpreter, machine-code"),
+        ],
+    )
+    def test_a_gate_that_cannot_be(self, run: Run, gate: FakeGate, arch: str, on: str, text: str) -> None:
+        ran = run("verify", "--arch", arch, "--quick", "--on", on)
+        assert ran.status == 2
+        assert text in ran.err

@@ -250,7 +250,7 @@ def _save_exec(line: Instruction, machine: Any) -> Step:
         low_high = group.exec64()
         group.put_scalar64(target, low_high)
         group.set_exec(after)
-        group.scc = group.mask.any(axis=1, keepdims=True)
+        group.scc = np.asarray(group.mask.any(axis=1, keepdims=True))
 
     return step
 
