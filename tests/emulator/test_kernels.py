@@ -1,0 +1,114 @@
+"""Triton kernels on both architectures, compiled and executed, against torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from m3gen.emulator import Emulator, emulating
+from m3gen.errors import UserError
+from tests.emulator import kernels
+
+ARCHS = ["gfx942", "gfx950"]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("late", [True, False])
+def test_add(arch: str, late: bool) -> None:
+    x, y, out = torch.randn(1000), torch.randn(1000), torch.full((1000,), float("nan"))
+    with emulating(arch, late=late):
+        kernels.add[(4,)](x, y, out, 1000, BLOCK=256)
+    assert torch.equal(out, x + y)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("warps", [1, 4])
+def test_softmax(arch: str, warps: int) -> None:
+    x, out = torch.randn(70, 300), torch.full((70, 300), float("nan"))
+    with emulating(arch):
+        kernels.softmax[(70,)](x, out, 300, BLOCK=512, num_warps=warps)
+    torch.testing.assert_close(out, x.softmax(1))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("warps", [1, 2, 4])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_matmul(arch: str, warps: int, dtype: torch.dtype) -> None:
+    a, b, out = torch.randn(32, 128).to(dtype), torch.randn(128, 64).to(dtype), torch.full((32, 64), float("nan"))
+    with emulating(arch):
+        kernels.matmul[(1,)](a, b, out, 128, M=32, N=64, TILE=32, num_warps=warps)
+    # gfx942 multiplies fp32 as xf32, with 10 bits of mantissa, unless told otherwise.
+    bound = 0.2 if (arch, dtype) == ("gfx942", torch.float32) else 2e-4
+    torch.testing.assert_close(out, (a.double() @ b.double()).float(), atol=bound, rtol=2e-4)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
+def test_matmul_of_8_bit_floats(arch: str, kind: str) -> None:
+    dtype = getattr(torch, f"float8_{kind}{'fnuz' if arch == 'gfx942' else 'fn' if kind == 'e4m3' else ''}")
+    a, b = torch.randn(32, 128).to(dtype), torch.randn(128, 64).to(dtype)
+    out = torch.full((32, 64), float("nan"))
+    with emulating(arch):
+        kernels.matmul[(1,)](a, b, out, 128, M=32, N=64, TILE=64)
+    torch.testing.assert_close(out, (a.double() @ b.double()).float(), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_layer_norm(arch: str) -> None:
+    x, weight, bias, out = torch.randn(9, 200), torch.randn(200), torch.randn(200), torch.empty(9, 200)
+    with emulating(arch):
+        kernels.layer_norm[(9,)](x, weight, bias, out, 200, 1e-5, BLOCK=256)
+    torch.testing.assert_close(out, torch.nn.functional.layer_norm(x, (200,), weight, bias))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_atomics_across_workgroups(arch: str) -> None:
+    """More workgroups than run in step."""
+    counter, order = torch.zeros(1, dtype=torch.int32), torch.full((150,), -1, dtype=torch.int32)
+    with emulating(arch):
+        kernels.count[(150,)](counter, order, BLOCK=64)
+    assert counter.item() == 150
+    assert sorted(order.tolist()) == list(range(150))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_waves_that_exchange(arch: str) -> None:
+    x, out = torch.randn(1024), torch.empty(1024)
+    for seed in range(3):
+        out.fill_(float("nan"))
+        with emulating(arch, seed=seed):
+            kernels.reversed_through_shared[(1,)](x, out, BLOCK=1024, num_warps=4)
+        assert torch.equal(out, x.flip(0))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_programs_that_part_and_meet(arch: str) -> None:
+    x = torch.tensor([1, 2, 3, 1000, 7, 1 << 30, 5, 1], dtype=torch.int32)
+    out = torch.full_like(x, -1)
+    with emulating(arch):
+        kernels.search[(8,)](x, out, BLOCK=64)
+    assert out.tolist() == [int(value).bit_length() - 1 for value in x.tolist()]
+
+
+def test_code_is_compiled_once_for_each_specialisation() -> None:
+    x, y, out = torch.randn(1024), torch.randn(1024), torch.empty(1024)
+    with emulating("gfx942") as emulator:
+        for n in (1024, 1000, 1008):  # multiples of 16, or not
+            kernels.add[(4,)](x, y, out, n, BLOCK=256)
+        assert len(emulator._codes) == 2
+    assert emulator.launches == 3
+
+
+def test_only_amd_has_machine_code_here() -> None:
+    with pytest.raises(UserError, match="only AMD's machine code can be executed, sm_90 is not"):
+        Emulator("sm_90")
+
+
+def test_a_launch_after_it_is_the_stock_one() -> None:
+    from triton.runtime.jit import JITFunction
+
+    before = JITFunction.run
+    with pytest.raises(ZeroDivisionError), emulating("gfx942"):
+        assert JITFunction.run is not before
+        raise ZeroDivisionError
+    assert JITFunction.run is before
