@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from m3gen.emulator import Code, Emulator, EmulationError, MemoryFault, MissingWait, UnknownInstruction, parse
+from m3gen.emulator import Code, EmulationError, Emulator, MemoryFault, MissingWait, UnknownInstruction, parse
 from tests.emulator import kernels
 
 ARCHS = ["gfx942", "gfx950"]
