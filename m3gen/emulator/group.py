@@ -128,7 +128,7 @@ class Group:
 
     def whole(self, register: int) -> Array:
         """A register as uint32 [size, 64], contiguous, not to be written."""
-        return np.ascontiguousarray(np.broadcast_to(self.v[register], (self.size, 64)))
+        return np.ascontiguousarray(spread(self.v[register], self.size))
 
     # scalar registers and masks
 
@@ -145,7 +145,7 @@ class Group:
 
     def put_lanes(self, register: int, lanes: Array) -> None:
         """A mask of lanes, which are zero outside EXEC, into a pair of scalar registers."""
-        low, high = words(np.broadcast_to(lanes, (self.size, 64)) & self.mask)
+        low, high = words(spread(lanes, self.size) & self.mask)
         self.s[register], self.s[register + 1] = low, high
 
     def lanes(self, register: int) -> Array:
@@ -158,8 +158,15 @@ class Group:
 
     def set_exec(self, mask: Array) -> None:
         """bool [size or 1, 64]."""
-        self.mask = np.broadcast_to(mask, (self.size, 64))
+        self.mask = spread(mask, self.size)
         self.full = bool(self.mask.all())
+
+    def enter(self, mask: Array) -> tuple[Array, bool]:
+        """Take EXEC as it was when a memory operation was issued; what `mask` and `full` were."""
+        before = self.mask, self.full
+        if mask is not self.mask:
+            self.set_exec(mask)
+        return before
 
     def set_exec64(self, value: Array) -> None:
         self.set_exec(unpack((value & U64(0xFFFFFFFF)).astype(U32), (value >> U64(32)).astype(U32)))
@@ -225,6 +232,11 @@ class Group:
         if self.scratch is not None and other.scratch is not None:
             one.scratch = np.concatenate([self.scratch, other.scratch])
         return one
+
+
+def spread(value: Array, size: int) -> Array:
+    """As [size, 64]; np.broadcast_to costs more than most instructions."""
+    return value if value.shape == (size, 64) else np.broadcast_to(value, (size, 64))
 
 
 def words(mask: Array) -> tuple[Array, Array]:

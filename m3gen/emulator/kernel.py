@@ -66,6 +66,7 @@ class Emulator:
             raise UserError(f"only AMD's machine code can be executed, {self.arch} is not: use the interpreter")
         self.arch = self._architecture.name
         self._codes: dict[str, Code] = {}
+        self._machines: dict[int, tuple[Code, Machine]] = {}  # by the code's identity: its text is long
 
     def run(self, kernel: Any, grid: Any, *args: Any, **keywords: Any) -> None:
         """`kernel[grid](*args, **keywords)`."""
@@ -107,14 +108,21 @@ class Emulator:
         values = [_value(memory, name, arguments[name]) for name in code.parameters]
         data = pack(code.assembly, code.program.descriptor, values)
         kernarg = memory.register_array("the kernel's arguments", data)
-        machine = Machine(
-            code.program, self.arch, memory, late=self.late, seed=self.seed + self.launches, profile=self.profile
-        )
+        machine = self._machine(code)
+        machine.memory, machine.seed = memory, self.seed + self.launches
         self.launches += 1
         counts = machine.launch(grid, code.waves, code.shared_bytes, kernarg.start)
         if self.profile:
             self.profiles.append(Profile(code, grid, counts))
         return counts
+
+    def _machine(self, code: Code) -> Machine:
+        """Decoded once for each code."""
+        known = self._machines.get(id(code))
+        if known is None or known[0] is not code:
+            machine = Machine(code.program, self.arch, Memory(), late=self.late, profile=self.profile)
+            known = self._machines[id(code)] = (code, machine)
+        return known[1]
 
 
 def _value(memory: Memory, name: str, value: Any) -> Value:

@@ -59,7 +59,7 @@ class Machine:
         profile: bool = False,
     ) -> None:
         self.program, self.arch, self.memory = program, arch, memory
-        self.late, self.profile = late, profile
+        self.late, self.seed, self.profile = late, seed, profile
         self._random = random.Random(seed)
         self.specs: list[Spec] = [find(line) for line in program.instructions]
         self._steps: list[Step] = []
@@ -76,6 +76,8 @@ class Machine:
         """
         x, y, z = (*grid, 1, 1)[:3]
         total = x * y * z
+        self._random = random.Random(self.seed)
+        self.counts = Counts.of(len(self.program.instructions))
         for start in range(0, total, _MOST_WORKGROUPS):
             numbers = np.arange(start, min(start + _MOST_WORKGROUPS, total))
             self._shared = Shared(len(numbers), shared_bytes + self.program.descriptor.lds_bytes)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from m3gen.emulator.faults import UnknownInstruction
-from m3gen.emulator.group import F32, F64, I32, I64, LANES, U32, U64, VECTORS, Array, Group
+from m3gen.emulator.group import F32, F64, I32, I64, LANES, U32, U64, VECTORS, Array, Group, spread
 from m3gen.emulator.operand import VCC, Operand
 from m3gen.emulator.program import Instruction
 
@@ -101,7 +101,7 @@ def _source(
     def read(group: Group) -> Array:
         value = raw(group)
         if shuffle is not None:
-            value = shuffle(group, np.broadcast_to(value, (group.size, 64)))
+            value = shuffle(group, spread(value, group.size))
         if pick is not None:
             value = pick(value)
         return _signs(operand, value.view(view))
@@ -247,7 +247,7 @@ def _destination(
         return _scalar_writer(operand, kind)
     index = operand.index + (VECTORS if operand.kind == "a" else 0)
     if kind in _WIDE:
-        return lambda group, value: group.put64(index, np.broadcast_to(value, (group.size, 64)))
+        return lambda group, value: group.put64(index, spread(value, group.size))
     if kind in _HALF:
         return _half_writer(line, index)
     select = line.modifiers.get("dst_sel", "DWORD") if line.suffix == "sdwa" else "DWORD"
@@ -360,7 +360,7 @@ def _dpp(line: Instruction) -> tuple[Callable[[Group, Array], Array] | None, Cal
         return np.where(readable(group), moved, U32(0)) if bound else moved
 
     def allowed(group: Group) -> Array:
-        return np.broadcast_to(enabled, (group.size, 64)) if bound else enabled & readable(group)
+        return spread(enabled, group.size) if bound else enabled & readable(group)
 
     return shuffle, allowed
 

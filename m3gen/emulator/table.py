@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from m3gen.emulator.faults import UnknownInstruction
-from m3gen.emulator.group import Array, Group
+from m3gen.emulator.group import Array, Group, spread
 from m3gen.emulator.program import Instruction
 
 if TYPE_CHECKING:
@@ -105,6 +105,5 @@ def _add(spec: Spec) -> None:
 
 def lanes_of(value: Array, group: Group) -> Array:
     """Broadcast to a row for each wave."""
-    import numpy as np
 
-    return np.broadcast_to(value, (group.size, 64))
+    return spread(value, group.size)

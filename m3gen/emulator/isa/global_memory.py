@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from m3gen.emulator.faults import UnknownInstruction
-from m3gen.emulator.group import F32, I32, I64, LANES, U32, U64, Array, Group, Pending
+from m3gen.emulator.group import F32, I32, I64, LANES, U32, U64, Array, Group, Pending, spread
 from m3gen.emulator.operand import M0, Operand
 from m3gen.emulator.operands import reader
 from m3gen.emulator.program import Instruction
@@ -95,14 +95,14 @@ def _global(line: Instruction, vaddr: Operand, base: Operand | None) -> Address:
 
         def saddr(group: Group) -> tuple[Array, Array]:
             whole = scalar(group).astype(I64) + offset(group).astype(I64) + immediate
-            return np.broadcast_to(whole, (group.size, 64)), np.ones((group.size, 64), bool)
+            return spread(whole, group.size), np.ones((group.size, 64), bool)
 
         return saddr
     pair = reader(vaddr, "u64")
 
     def address(group: Group) -> tuple[Array, Array]:
         whole = pair(group).view(I64) + immediate
-        return np.broadcast_to(whole, (group.size, 64)), np.ones((group.size, 64), bool)
+        return spread(whole, group.size), np.ones((group.size, 64), bool)
 
     return address
 
@@ -168,8 +168,7 @@ def _load(line: Instruction, machine: Any) -> Step:
 
     def complete(group: Group, where: Array, active: Array, mask: Array) -> None:
         words = read(group, line, where, active, size)
-        before = group.mask, group.full
-        group.set_exec(mask)
+        before = group.enter(mask)
         if size < 4:
             value = words[:, :, 0]
             if signed:
@@ -318,15 +317,14 @@ def _atomic(line: Instruction, machine: Any) -> Step:
             machine.store(group, line, at, np.frombuffer(new.to_bytes(size, "little"), np.uint8)[None])
             old[wave, lane] = before.view(U32)[0]
         if returns:
-            before_mask = group.mask, group.full
-            group.set_exec(mask)
+            before_mask = group.enter(mask)
             for number in range(size // 4):
                 group.put(into + number, np.ascontiguousarray(old[:, :, number]))
             group.mask, group.full = before_mask
 
     def step(group: Group) -> None:
         where, inside = address(group)
-        given = [np.broadcast_to(group.v[first + number], (group.size, 64)) for number in range(words)]
+        given = [spread(group.v[first + number], group.size) for number in range(words)]
         writes = Group.bit("v", into, size // 4) if returns else 0
         machine.issue(group, group.vm, Pending(complete, (where, group.mask & inside, group.mask, *given), writes))
 

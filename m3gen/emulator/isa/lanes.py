@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from m3gen.emulator.group import LANES, U32, VECTORS, Array, Group
+from m3gen.emulator.group import LANES, U32, VECTORS, Array, Group, spread
 from m3gen.emulator.operand import Operand
 from m3gen.emulator.operands import reader
 from m3gen.emulator.program import Instruction
@@ -23,7 +23,7 @@ def _first_lane(line: Instruction, machine: Any) -> Step:
     read, target = reader(line.operands[1], "u32"), line.operands[0].index
 
     def step(group: Group) -> None:
-        value = np.broadcast_to(read(group), (group.size, 64))
+        value = spread(read(group), group.size)
         first = group.mask.argmax(axis=1)
         group.put_scalar(target, value[np.arange(group.size), first][:, None])
 
@@ -35,7 +35,7 @@ def _read_lane(line: Instruction, machine: Any) -> Step:
     read, lane, target = reader(line.operands[1], "u32"), reader(line.operands[2], "u32"), line.operands[0].index
 
     def step(group: Group) -> None:
-        value = np.broadcast_to(read(group), (group.size, 64))
+        value = spread(read(group), group.size)
         which = np.broadcast_to(lane(group) & U32(63), (group.size, 1))[:, 0]
         group.put_scalar(target, value[np.arange(group.size), which][:, None])
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from m3gen.emulator.faults import UnknownInstruction
 from m3gen.emulator.formats import of_arch
-from m3gen.emulator.group import F32, F64, I32, LANES, U32, VECTORS, Array, Group
+from m3gen.emulator.group import F32, F64, I32, LANES, U32, VECTORS, Array, Group, spread
 from m3gen.emulator.operand import Operand
 from m3gen.emulator.operands import reader
 from m3gen.emulator.program import Instruction
@@ -116,7 +116,7 @@ def _rows(values: Array, shape: Shape) -> Array:
 def _stacked(group: Group, operand: Operand, count: int) -> Array:
     """Registers of an operand, uint32 [size, 64, count]."""
     first = operand.index + (VECTORS if operand.kind == "a" else 0)
-    return np.stack([np.broadcast_to(group.v[first + n], (group.size, 64)) for n in range(count)], axis=2)
+    return np.stack([spread(group.v[first + n], group.size) for n in range(count)], axis=2)
 
 
 def multiply(shape: Shape, a: Array, b: Array, arch: str) -> Array:
@@ -189,7 +189,7 @@ def _scaled_mfma(line: Instruction, machine: Any) -> Step:
 
     def scaled(group: Group, operand: Operand, kind: str, number: int) -> Array:
         values = _elements(_stacked(group, operand, shape.registers), kind, arch)
-        word = np.broadcast_to(scales[number](group), (group.size, 64))
+        word = spread(scales[number](group), group.size)
         exponent = ((word >> U32(8 * bytes_[number])) & U32(0xFF)).astype(I32) - 127
         return _rows(np.ldexp(values, exponent[..., None]), shape)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from m3gen.emulator.group import F32, F64, U32, Array, Group
+from m3gen.emulator.group import F32, F64, U32, Array, Group, spread
 from m3gen.emulator.isa.floating import BINARY, fma, fma16
 from m3gen.emulator.isa.integer import _three_way
 from m3gen.emulator.operand import Operand
@@ -92,8 +92,8 @@ def _pair_move(line: Instruction, machine: Any) -> Step:
 
     def step(group: Group) -> None:
         first, second = low(group), top(group)
-        group.put(target, np.broadcast_to(first, (group.size, 64)))
-        group.put(target + 1, np.broadcast_to(second, (group.size, 64)))
+        group.put(target, spread(first, group.size))
+        group.put(target + 1, spread(second, group.size))
 
     return step
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from m3gen.emulator.faults import UnknownInstruction
-from m3gen.emulator.group import I32, I64, U32, Array, Group, Pending
+from m3gen.emulator.group import I32, I64, U32, Array, Group, Pending, spread
 from m3gen.emulator.isa.lanes import swizzled
 from m3gen.emulator.operands import reader
 from m3gen.emulator.program import Instruction
@@ -54,8 +54,7 @@ def _read(line: Instruction, machine: Any) -> Step:
     first = target.index + (256 if target.kind == "a" else 0)
 
     def complete(group: Group, address: Array, mask: Array) -> None:
-        before = group.mask, group.full
-        group.set_exec(mask)
+        before = group.enter(mask)
         for number, offset in enumerate(offsets):
             words = machine.read_shared(group, line, address + offset, mask, width)
             if kind != "b":
@@ -110,7 +109,7 @@ def _write(line: Instruction, machine: Any) -> Step:
     def step(group: Group) -> None:
         address = _addresses(base(group), group.size)
         data = [
-            np.broadcast_to(group.v[first + part] >> U32(16) if high else group.v[first + part], (group.size, 64))
+            spread(group.v[first + part] >> U32(16) if high else group.v[first + part], group.size)
             for first in firsts
             for part in range(count)
         ]
@@ -138,8 +137,7 @@ def _read_transposed(line: Instruction, machine: Any) -> Step:
         pieces = np.ascontiguousarray(words).view(kind).reshape(group.size, 4, 16, elements)
         turned = np.ascontiguousarray(pieces[:, :, from_lane, from_element])
         out = turned.reshape(group.size, 64, elements).view(U32)
-        before = group.mask, group.full
-        group.set_exec(mask)
+        before = group.enter(mask)
         for part in (0, 1):
             group.put(first + part, np.ascontiguousarray(out[:, :, part]))
         group.mask, group.full = before
@@ -159,14 +157,13 @@ def _permute(line: Instruction, machine: Any) -> Step:
     pulls = line.mnemonic == "ds_bpermute_b32"
 
     def complete(group: Group, result: Array, mask: Array) -> None:
-        before = group.mask, group.full
-        group.set_exec(mask)
+        before = group.enter(mask)
         group.put(target, result)
         group.mask, group.full = before
 
     def step(group: Group) -> None:
-        lane = ((np.broadcast_to(base(group), (group.size, 64)) + U32(offset)) >> U32(2)) & U32(63)
-        value = np.broadcast_to(data(group), (group.size, 64))
+        lane = ((spread(base(group), group.size) + U32(offset)) >> U32(2)) & U32(63)
+        value = spread(data(group), group.size)
         value = np.where(group.mask, value, U32(0))
         if pulls:
             result = np.take_along_axis(value, lane.astype(I64), axis=1)
@@ -187,13 +184,12 @@ def _swizzle(line: Instruction, machine: Any) -> Step:
     lane = swizzled(offset)
 
     def complete(group: Group, result: Array, mask: Array) -> None:
-        before = group.mask, group.full
-        group.set_exec(mask)
+        before = group.enter(mask)
         group.put(target, result)
         group.mask, group.full = before
 
     def step(group: Group) -> None:
-        value = np.where(group.mask, np.broadcast_to(data(group), (group.size, 64)), U32(0))
+        value = np.where(group.mask, spread(data(group), group.size), U32(0))
         machine.issue(group, group.lgkm, Pending(complete, (value[:, lane], group.mask), Group.bit("v", target)))
 
     return step
@@ -237,14 +233,13 @@ def _atomic(line: Instruction, machine: Any) -> Step:
             new[wave, lane, 0] = meaning(int(before), int(value[wave, lane])) & 0xFFFFFFFF
             machine.write_shared(group, line, address, only, new, 4)
         if returns:
-            before_mask = group.mask, group.full
-            group.set_exec(mask)
+            before_mask = group.enter(mask)
             group.put(target, old)
             group.mask, group.full = before_mask
 
     def step(group: Group) -> None:
         address = _addresses(base(group), group.size) + offset
-        value = np.broadcast_to(data(group), (group.size, 64))
+        value = spread(data(group), group.size)
         machine.issue(group, group.lgkm, Pending(complete, (address, value, group.mask), writes))
 
     return step
