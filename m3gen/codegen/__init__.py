@@ -1,5 +1,6 @@
 """Config and template in, source out; and the winners as modules."""
 
+from m3gen.codegen.build import build
 from m3gen.codegen.generate import generate
 from m3gen.codegen.launch import Argument, Launch, Pointer
 from m3gen.codegen.module import load_module
@@ -12,6 +13,7 @@ __all__ = [
     "KernelSource",
     "Launch",
     "Pointer",
+    "build",
     "generate",
     "load_module",
     "render",

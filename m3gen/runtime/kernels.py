@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from m3gen.errors import UserError
 from m3gen.runtime import backend
 from m3gen.runtime.dispatch import Dispatch
 from m3gen.runtime.ladder import Adapt, select
-from m3gen.runtime.selection import NoKernel, Rung, Selection
+from m3gen.runtime.selection import Build, NoKernel, Rung, Selection
 from m3gen.runtime.shelf import Shelf
 from m3gen.runtime.sources import Source, sources
 from m3gen.spec import Problem
@@ -26,12 +26,21 @@ class OpKernels:
     `faults` are the tables of this op that could not be used, in words.
     """
 
-    def __init__(self, op: str, arch: str, shelves: Sequence[Shelf], faults: Sequence[str], adapt: Adapt) -> None:
+    def __init__(
+        self,
+        op: str,
+        arch: str,
+        shelves: Sequence[Shelf],
+        faults: Sequence[str],
+        adapt: Adapt,
+        build: Build | None = None,
+    ) -> None:
         self.op = op
         self.arch = arch
         self.faults = tuple(faults)
         self._shelves = tuple(shelves)
         self._adapt = adapt
+        self._build = build
         self._selected: dict[Problem, Selection] = {}
 
     def select(self, problem: Problem) -> Selection:
@@ -78,35 +87,46 @@ class OpKernels:
                 f"the problem is {problem.op} on {problem.arch}, the kernels are {self.op} on {self.arch}: "
                 f"ask load({problem.arch!r})[{problem.op!r}]"
             )
-        return select(self._shelves, problem, rows, problem.context, self._adapt, self.faults)
+        return select(self._shelves, problem, rows, problem.context, self._adapt, self.faults, self._build)
 
 
 class KernelSet(Mapping[str, OpKernels]):
     """The kernels of one architecture: `kernels["sparse_decode"]` or `kernels.sparse_decode`.
 
-    `interpreted` says whether launches run in Triton's interpreter, for want of the GPU. `faults` are the
-    tables that could not be used, in words.
+    With a builder every op is there; iterating names those that have tables. `interpreted`
+    says whether launches run in Triton's interpreter, for want of the GPU. `faults` are the tables that could not
+    be used, in words.
     """
 
     def __init__(
-        self, arch: str, by_op: Mapping[str, OpKernels], interpreted: bool, faults: Sequence[str]
+        self,
+        arch: str,
+        by_op: Mapping[str, OpKernels],
+        interpreted: bool,
+        faults: Sequence[str],
+        without_tables: Callable[[str], OpKernels] | None = None,
     ) -> None:
         self.arch = arch
         self.interpreted = interpreted
         self.faults = tuple(faults)
         self._by_op = dict(by_op)
+        self._without_tables = without_tables
 
     def __getitem__(self, op: str) -> OpKernels:
         try:
             return self._by_op[op]
         except KeyError:
+            if self._without_tables is not None:
+                return self._without_tables(op)
             raise KeyError(f"no tables of {op} on {self.arch}: there are {', '.join(self) or 'none'}") from None
 
     def __getattr__(self, op: str) -> OpKernels:
+        if op.startswith("_"):
+            raise AttributeError(op)
         try:
-            return self.__dict__["_by_op"][op]  # type: ignore[no-any-return]
-        except KeyError:
-            raise AttributeError(f"no tables of {op} on {self.__dict__.get('arch')}") from None
+            return self[op]
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_op)
@@ -115,14 +135,22 @@ class KernelSet(Mapping[str, OpKernels]):
         return len(self._by_op)
 
 
-def load(arch: str, *, tables: Path | str | None = None, generated: Path | str | None = None) -> KernelSet:
+def load(
+    arch: str,
+    *,
+    tables: Path | str | None = None,
+    generated: Path | str | None = None,
+    build: Build | None = None,
+) -> KernelSet:
     """The kernels of an architecture from the tables that are there; nothing is written.
 
     `tables` names a folder of tables (`<arch>/<op>.json`) that goes before the user's and the release's, and
     `generated` its modules, by default the folder `generated` beside it. A table of the user or the release
-    that cannot be used gives a warning and the next rung answers; one that was named here raises.
+    that cannot be used gives a warning and the next rung answers; one that was named here raises. `build` is
+    asked for what no table has: `m3gen.codegen.build`, which needs more than torch and Triton.
 
-    Raises `UserError` for an unknown architecture, a named folder that is not there, and when no table is.
+    Raises `UserError` for an unknown architecture, a named folder that is not there, and when no table is and
+    nothing builds.
     """
     arch = architecture(arch).name
     shelves: dict[str, list[Shelf]] = {}
@@ -140,17 +168,20 @@ def load(arch: str, *, tables: Path | str | None = None, generated: Path | str |
                     raise
                 warnings.warn(f"{error}; the next table answers", RuntimeWarning, stacklevel=2)
                 faults.setdefault(path.stem, []).append(str(error))
-    if not any(shelves.values()):
+    if build is None and not any(shelves.values()):
         raise UserError(
             f"no table for {arch} in {', '.join(str(s.tables) for s in asked)}: "
             f"make one with `m3gen tune --arch {arch}`"
         )
     is_here = backend.live_architecture() == arch
     adapt = backend.compiled if is_here else backend.interpreted
-    by_op = {
-        op: OpKernels(op, arch, found, faults.get(op, ()), adapt) for op, found in sorted(shelves.items()) if found
-    }
-    return KernelSet(arch, by_op, not is_here, [fault for found in faults.values() for fault in found])
+
+    def kernels(op: str) -> OpKernels:
+        return OpKernels(op, arch, shelves.get(op, ()), faults.get(op, ()), adapt, build)
+
+    by_op = {op: kernels(op) for op, found in sorted(shelves.items()) if found}
+    all_faults = [fault for found in faults.values() for fault in found]
+    return KernelSet(arch, by_op, not is_here, all_faults, None if build is None else kernels)
 
 
 def _shelf(source: Source, path: Path) -> Shelf:

@@ -1,14 +1,16 @@
-"""The ladder (override, user, release, heuristic, refusal): a pure function of tables and load."""
+"""The ladder (override, user, release, heuristic, built, refusal): a pure function of tables and load."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import ModuleType
 
+from m3gen.errors import UserError
 from m3gen.runtime.modules import Missing
-from m3gen.runtime.selection import Launcher, NoKernel, Rung, Selection
+from m3gen.runtime.selection import Build, Launcher, NoKernel, Rung, Selection
 from m3gen.runtime.shelf import NoRow, Shelf
-from m3gen.spec import Problem
+from m3gen.spec import ROW_BUCKETS, Problem, bucket
 from m3gen.tables.load import Point
 
 Adapt = Callable[[Launcher], Launcher]
@@ -21,11 +23,12 @@ def select(
     context: int,
     adapt: Adapt,
     notes: Sequence[str] = (),
+    build: Build | None = None,
 ) -> Selection:
     """The first answer for a problem under a load; `problem.rows` and `problem.context` are not looked at.
 
-    `adapt` makes a module's launcher run on what is there; `notes` are reasons known beforehand. Raises
-    `NoKernel`.
+    `adapt` makes a module's launcher run on what is there; `notes` are reasons known beforehand; `build` is
+    asked last. Raises `NoKernel`.
     """
     steps = list(notes)
     for shelf in shelves:
@@ -47,10 +50,30 @@ def select(
             continue
         steps.append(f"the fallback of the {shelf.rung} table for this variant")
         return _selection(shelf, module, fallback.config, Rung.HEURISTIC, None, steps, adapt)
+    if build is not None:
+        try:
+            return _built(
+                build, replace(problem, rows=bucket(min(rows, ROW_BUCKETS[-1]), ROW_BUCKETS)), steps, adapt
+            )
+        except (UserError, ValueError) as error:
+            steps.append(f"cannot be built: {error}")
     op, arch = problem.op, problem.arch
     raise NoKernel(
         f"no kernel for {op} on {arch} with {rows} rows and a context of {context}: "
         f"{'; '.join(steps) or 'no tables'}; tune it with `m3gen tune --arch {arch} --op {op}`"
+    )
+
+
+def _built(build: Build, problem: Problem, steps: Sequence[str], adapt: Adapt) -> Selection:
+    module, config = build(problem)
+    return Selection(
+        launcher=adapt(getattr(module, problem.op)),
+        workspace=module.workspace,
+        config=config,
+        rung=Rung.BUILT,
+        point=None,
+        reason="; ".join([*steps, "built on the spot with the field's default, neither tuned nor verified"]),
+        module=module.__name__,
     )
 
 

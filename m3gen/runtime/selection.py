@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import ModuleType
 
 import torch
 
 from m3gen.errors import UserError
+from m3gen.spec import Problem
 from m3gen.tables.load import Point, Values
 
 Launcher = Callable[..., None]
 Workspace = Callable[[int, int, int], Mapping[str, tuple[tuple[int, ...], torch.dtype]]]
+Build = Callable[[Problem], tuple[ModuleType, Values]]
+"""Makes a module for a problem that no table knows, and says with which configuration: `m3gen.codegen.build`."""
 
 
 class Rung(StrEnum):
@@ -22,6 +26,7 @@ class Rung(StrEnum):
     USER = "user"  # the user's own tables
     RELEASE = "release"  # those that ship with m3gen
     HEURISTIC = "heuristic"  # the fallback of one of these tables, for the same kernel variant
+    BUILT = "built"  # rendered on the spot by the caller's builder: neither tuned nor verified
 
 
 class NoKernel(UserError):
@@ -31,7 +36,8 @@ class NoKernel(UserError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """`launcher(**arguments)` launches and returns; its docstring gives shapes. `workspace(rows, kv_heads,
-    group_size)` names the buffers it wants beside its inputs. `point` is None on the heuristic rung."""
+    group_size)` names the buffers it wants beside its inputs. `point` is None on the heuristic
+    and the built rung."""
 
     launcher: Launcher
     workspace: Workspace
