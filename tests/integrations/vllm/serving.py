@@ -53,3 +53,9 @@ def generate(llm: Any, prompts: Sequence[Sequence[int]], count: int) -> list[lis
     sampling = SamplingParams(temperature=0, max_tokens=count, ignore_eos=True, detokenize=False)
     answers = llm.generate(asked, sampling, use_tqdm=False)
     return [list(answer.outputs[0].token_ids) for answer in answers]
+
+
+def runtime_state(llm: Any) -> Any:
+    """The `m3gen.runtime.ModelState` that the engine's model runner holds."""
+    executor = llm.llm_engine.engine_core.engine_core.model_executor
+    return executor.driver_worker.worker.model_runner.model_state.m3gen

@@ -1,0 +1,1 @@
+"""m3gen inside other people's engines."""
