@@ -61,7 +61,7 @@ class DecodeLayer:
     `RuntimeError`.
     """
 
-    __slots__ = ("_cache", "_launches", "_now", "_watch", "is_sparse", "layer")
+    __slots__ = ("_cache", "_fixed", "_keywords", "_launches", "_now", "_watch", "_weights", "is_sparse", "layer")
 
     def __init__(self, layer: int, cache: BoundLayer, now: Now, launches: list[int], watch: Watch | None) -> None:
         self.layer = layer
@@ -70,6 +70,9 @@ class DecodeLayer:
         self._now = now
         self._launches = launches
         self._watch = watch
+        self._weights: NormWeights | None = None
+        self._fixed: tuple[torch.Tensor, ...] = ()
+        self._keywords: dict[str, torch.Tensor | None] = {}
 
     def run(self, qkv: torch.Tensor, weights: NormWeights, out: torch.Tensor) -> None:
         """All of it: norm, rotate and insert, select where the layer is sparse, attend.
@@ -83,21 +86,37 @@ class DecodeLayer:
 
     def insert(self, qkv: torch.Tensor, weights: NormWeights) -> tuple[torch.Tensor, torch.Tensor]:
         """Norm and rotate the heads of each row, insert K, V and index K; q and index q in the state's buffers."""
-        now, cache = self._now, self._cache
-        plan = now.plan
+        now, plan = self._now, self._now.plan
+        if weights is not self._weights:
+            self._take(weights)
         self._launches[_INSERT] += 1
-        if not self.is_sparse:
+        if self.is_sparse:
+            slots = now.index_slot_mapping
             plan.insert(
-                qkv, now.positions, weights.cos_sin, weights.q, weights.k, cache.k, cache.v, now.slot_mapping,
-                plan.q, **cache.scales,
-            )  # fmt: skip
-            return plan.q, plan.index_q
-        plan.insert(
-            qkv, now.positions, weights.cos_sin, weights.q, weights.k, cache.k, cache.v, now.slot_mapping, plan.q,
-            index_q_weight=weights.index_q, index_k_weight=weights.index_k, index_cache=cache.index,
-            index_slot_mapping=now.index_slot_mapping, index_q_out=plan.index_q, **cache.scales,
-        )  # fmt: skip
+                qkv,
+                now.positions,
+                *self._fixed,
+                now.slot_mapping,
+                plan.q,
+                index_slot_mapping=slots,
+                **self._keywords,
+            )
+        else:
+            plan.insert_dense(qkv, now.positions, *self._fixed, now.slot_mapping, plan.q, **self._keywords)
         return plan.q, plan.index_q
+
+    def _take(self, weights: NormWeights) -> None:
+        """Weights never change: what a launch takes of them is put together once."""
+        cache = self._cache
+        self._weights = weights
+        self._fixed = (weights.cos_sin, weights.q, weights.k, cache.k, cache.v)
+        self._keywords = dict(cache.scales)
+        if self.is_sparse:
+            self._keywords |= {
+                "index_q_weight": weights.index_q,
+                "index_k_weight": weights.index_k,
+                "index_cache": cache.index,
+            }
 
     def store(self, k: torch.Tensor, v: torch.Tensor, index_k: torch.Tensor | None = None) -> None:
         """Insert rows that are normed and rotated: k, v [rows, kv_heads, head_dim], index_k [rows, index_dim]."""
@@ -143,3 +162,4 @@ class DecodeLayer:
         """No launch any more, and no cache kept alive."""
         self._now = Now(Plan(Reason.NO_CACHE))
         self._cache = BoundLayer(_NOTHING, _NOTHING, None, {})
+        self._weights, self._fixed, self._keywords = None, (), {}

@@ -31,6 +31,7 @@ class Plan:
         "ids",
         "index_q",
         "insert",
+        "insert_dense",
         "q",
         "query_len",
         "reason",
@@ -51,7 +52,9 @@ class Plan:
         self.steps = 0  # that ran by it
         self.q = self.index_q = self.scores = self.ids = torch.empty(0)
         nothing: Launch = partial(_no_launch, reason)
-        self.insert = self.store = self.score = self.select = self.attend = self.attend_all = nothing
+        self.insert = self.insert_dense = self.store = self.score = self.select = self.attend = self.attend_all = (
+            nothing
+        )
 
     def __repr__(self) -> str:
         if not self.specialised:

@@ -110,7 +110,8 @@ def _plan(settings: Settings, chosen: Chosen, buffers: Buffers, requests: int, q
     plan.q, plan.index_q = buffers.q[:rows], buffers.index_q[:rows]
     plan.scores, plan.ids = buffers.scores[:, :rows], buffers.ids[:, :rows]
     if NORM in chosen:
-        plan.insert = launch(NORM, eps=spec.rms_eps)
+        plan.insert_dense = launch(NORM, eps=spec.rms_eps)
+        plan.insert = launch(NORM, eps=spec.rms_eps, index_q_out=plan.index_q)
     if STORE in chosen:
         plan.store = launch(STORE)
     if "index_score" in chosen:
