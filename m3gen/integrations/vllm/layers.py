@@ -25,7 +25,9 @@ def sparse_layers(model: Any) -> list[SparseLayer]:
 
 def _is_sparse(module: Any) -> bool:
     indexer = getattr(getattr(module, "indexer", None), "impl", None)
-    return isinstance(getattr(module, "impl", None), MiniMaxM3SparseImpl) and isinstance(indexer, MiniMaxM3IndexerImpl)
+    return isinstance(getattr(module, "impl", None), MiniMaxM3SparseImpl) and isinstance(
+        indexer, MiniMaxM3IndexerImpl
+    )
 
 
 class SparseLayer:
@@ -58,10 +60,12 @@ class SparseLayer:
         heads, head_dim = impl.num_heads, impl.head_size
         index_heads, index_dim = indexer.num_index_heads, indexer.index_head_dim
 
-        def forward(layer: Any, query: torch.Tensor, kv_cache: Any, output: torch.Tensor, **others: Any) -> torch.Tensor:
+        def forward(
+            layer: Any, query: torch.Tensor, kv_cache: Any, output: torch.Tensor, **others: Any
+        ) -> torch.Tensor:
             metadata = _metadata(self.name)
             if (plan := getattr(metadata, _PLAN, None)) is None or self.decode is None:
-                return attend(layer, query, kv_cache, output, **others)  # type: ignore[no-any-return]
+                return attend(layer, query, kv_cache, output, **others)
             rows = plan.rows
             self.decode.attend(query[:rows].view(rows, heads, head_dim), output[:rows].view(rows, heads, head_dim))
             if metadata.num_prefills:

@@ -37,9 +37,9 @@ class _WithState:
         return DefaultModelState  # type: ignore[no-any-return]
 
 
-class M3genForCausalLM(_WithState, MiniMaxM3SparseForCausalLM):
+class M3genForCausalLM(_WithState, MiniMaxM3SparseForCausalLM):  # type: ignore[misc]
     """Text."""
 
 
-class M3genForConditionalGeneration(_WithState, MiniMaxM3SparseForConditionalGeneration):
+class M3genForConditionalGeneration(_WithState, MiniMaxM3SparseForConditionalGeneration):  # type: ignore[misc]
     """Text and images; the text model inside is looked up by name and is the one above."""

@@ -29,7 +29,9 @@ class Options:
         """Those under "m3gen"; the defaults where there are none. `UserError` for an unknown name or a wrong type."""
         given = additional_config.get(KEY, {}) if isinstance(additional_config, Mapping) else {}
         if not isinstance(given, Mapping):
-            raise UserError(f'additional_config["{KEY}"] is {given!r}: expected an object, such as {{"arch": "gfx942"}}')
+            raise UserError(
+                f'additional_config["{KEY}"] is {given!r}: expected an object, such as {{"arch": "gfx942"}}'
+            )
         known = [one.name for one in fields(cls)]
         for name, value in given.items():
             where = f'additional_config["{KEY}"]["{name}"]'

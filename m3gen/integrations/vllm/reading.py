@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from m3gen.integrations.vllm.layers import SparseLayer
 from m3gen.integrations.vllm.options import Options
 from m3gen.runtime import Feature, Limits, Refusal, RefusalCode, Settings
 from m3gen.runtime.backend import live_architecture
 from m3gen.spec import ModelSpec
 from m3gen.targets import architecture
+
+if TYPE_CHECKING:
+    from m3gen.integrations.vllm.layers import SparseLayer
 
 # vLLM's implementations that keep the caches as m3gen reads them and take prefill rows alone.
 ATTENTION = ("MiniMaxM3SparseTritonImpl", "MiniMaxM3SparseMSAImpl")
@@ -32,7 +34,9 @@ def read(
         return None, [*refused, Refusal(RefusalCode.DEVICE, text)]
     arch = architecture(arch).name
     if device.type != "cpu" and arch != live:
-        refused.append(Refusal(RefusalCode.DEVICE, f"arch is {arch}, the GPU is {live or 'none that m3gen knows'}"))
+        refused.append(
+            Refusal(RefusalCode.DEVICE, f"arch is {arch}, the GPU is {live or 'none that m3gen knows'}")
+        )
     fp8 = "fp8" in config.cache_config.cache_dtype
     settings = Settings(
         spec=model_spec(config.model_config.hf_text_config),
@@ -119,7 +123,9 @@ def _cache(config: Any) -> Iterator[Refusal]:
     if cache.block_size is not None and cache.block_size % page:
         yield Refusal(RefusalCode.SHAPE, f"block_size is {cache.block_size}, expected a multiple of {page}")
     if cache.cache_dtype not in CACHES:
-        yield Refusal(RefusalCode.DTYPE, f"kv_cache_dtype is {cache.cache_dtype!r}, expected one of {', '.join(CACHES)}")
+        yield Refusal(
+            RefusalCode.DTYPE, f"kv_cache_dtype is {cache.cache_dtype!r}, expected one of {', '.join(CACHES)}"
+        )
 
 
 def _implementations(layers: Sequence[SparseLayer]) -> Iterator[Refusal]:
@@ -131,7 +137,7 @@ def _implementations(layers: Sequence[SparseLayer]) -> Iterator[Refusal]:
             text = f"the sparse layers' {kind} is {', '.join(other)}, expected {' or '.join(expected)}"
             yield Refusal(RefusalCode.FEATURE, text)
     if any(getattr(layer.attention.impl, "use_cutlass_decode", False) for layer in layers):
-        text = "attention_config.minimax_m3_msa_decode_backend is 'cutlass', which makes queries in fp8 only: expected 'triton'"
+        text = "minimax_m3_msa_decode_backend is 'cutlass', which makes queries in fp8 only: expected 'triton'"
         yield Refusal(RefusalCode.FEATURE, text)
 
 

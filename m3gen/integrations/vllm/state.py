@@ -15,6 +15,7 @@ from m3gen.integrations.vllm.layers import Decodes, SparseLayer, prefill_only, s
 from m3gen.integrations.vllm.options import Options
 from m3gen.integrations.vllm.reading import read
 from m3gen.runtime import GraphMode, ModelState, Refused, StepInputs, load
+from m3gen.runtime.selection import Build
 from m3gen.spec import DTYPES
 
 _log = logging.getLogger("vllm.m3gen")  # below vLLM's logger, so that its handlers show it
@@ -74,7 +75,14 @@ class M3genModelState(DefaultModelState):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """vLLM's metadata; of a step that m3gen takes, without the decode rows of the sparse layers."""
         metadata: dict[str, Any] = super().prepare_attn(
-            input_batch, cudagraph_mode, block_tables, slot_mappings, attn_groups, kv_cache_config, for_capture, **others
+            input_batch,
+            cudagraph_mode,
+            block_tables,
+            slot_mappings,
+            attn_groups,
+            kv_cache_config,
+            for_capture,
+            **others,
         )
         if self.m3gen is None or (decodes := Decodes.of(metadata, self.layers[0])) is None:
             return metadata
@@ -115,17 +123,21 @@ def _runtime_state(config: Any, layers: list[SparseLayer], device: torch.device)
     settings, refused = read(config, layers, device, options)
     if settings is None:
         raise Refused(refused)
-    build = None
-    if options.build:
-        from m3gen.codegen import build  # needs jinja2, which a runtime of tables alone does not
     try:
-        state = ModelState(settings, load(settings.arch, tables=options.tables, build=build))
+        kernels = load(settings.arch, tables=options.tables, build=_builder() if options.build else None)
+        state = ModelState(settings, kernels)
     except Refused as error:
         raise Refused([*refused, *error.refusals]) from None
     if refused:
         state.close()
         raise Refused(refused)
     return state
+
+
+def _builder() -> Build:
+    from m3gen.codegen import build  # needs jinja2, which kernels out of tables do not
+
+    return build
 
 
 def _check_groups(kv_cache_config: Any, layers: list[SparseLayer]) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -93,16 +95,34 @@ def _renamed(weights: dict[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tens
             yield name.replace("self_attn.indexer.", "self_attn.index_"), weight.contiguous()
 
 
-def prompts(lengths: Sequence[int], seed: int = 1) -> list[list[int]]:
-    """Random token ids."""
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randint(0, VOCAB, (length,), generator=generator).tolist() for length in lengths]
+def prompt(length: int) -> list[int]:
+    """Random token ids, the same for the same length."""
+    return torch.randint(0, VOCAB, (length,), generator=torch.Generator().manual_seed(length)).tolist()
 
 
 @torch.no_grad()
 def greedy(made: Any, prompt: Sequence[int], count: int) -> list[int]:
-    """The next `count` tokens, recomputed from the whole sequence for each: no cache to be wrong."""
-    tokens = list(prompt)
-    for _ in range(count):
-        tokens.append(int(made(torch.tensor([tokens])).logits[0, -1].argmax()))
-    return tokens[len(prompt) :]
+    """The next `count` tokens by transformers' own `generate`."""
+    ids = torch.tensor([prompt])
+    answer = made.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, do_sample=False)
+    return [int(token) for token in answer[0, len(prompt) :]]
+
+
+@contextmanager
+def bf16_index() -> Iterator[None]:
+    """Inside, transformers' indexers round their queries and keys to bf16, as vLLM stores them whatever the dtype of
+    the model. Selection is a matter of close calls: where it turns out otherwise, so do the tokens."""
+    from transformers.models.minimax_m3_vl import modeling_minimax_m3_vl as module
+
+    indexer, rotate = module.MiniMaxM3VLIndexer, module.apply_rotary_pos_emb
+    forward = indexer.forward
+
+    def rounded(*arguments: Any, **keywords: Any) -> tuple[torch.Tensor, ...]:
+        return tuple(x.bfloat16().to(x.dtype) for x in rotate(*arguments, **keywords))
+
+    def with_rounding(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        with patch.object(module, "apply_rotary_pos_emb", rounded):
+            return forward(self, *arguments, **keywords)
+
+    with patch.object(indexer, "forward", with_rounding):
+        yield

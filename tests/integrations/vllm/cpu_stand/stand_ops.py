@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -101,7 +102,7 @@ def _requests(
 ) -> Iterator[tuple[int, slice, int, Tensor]]:
     """Of each request with queries: its row, its query rows, its length, the position of each query row."""
     edges = cu_seqlens_q.tolist()
-    for row, (begin, end) in enumerate(zip(edges, edges[1:], strict=False)):
+    for row, (begin, end) in enumerate(pairwise(edges)):
         if end > begin:
             yield row, slice(begin, end), int(seq_lens[row]), int(prefix_lens[row]) + torch.arange(end - begin)
 
