@@ -36,12 +36,14 @@ def engine(checkpoint: Path, **options: Any) -> Iterator[Any]:
         "block_size": 128,
         "enable_prefix_caching": False,
     }
-    llm = LLM(str(checkpoint), **{**usual, **options})
+    llm = None
     try:
+        llm = LLM(str(checkpoint), **{**usual, **options})
         yield llm
     finally:
-        llm.llm_engine.engine_core.shutdown()
-        del llm
+        if llm is not None:
+            llm.llm_engine.engine_core.shutdown()
+            del llm
         cleanup_dist_env_and_memory()
 
 
@@ -55,7 +57,11 @@ def generate(llm: Any, prompts: Sequence[Sequence[int]], count: int) -> list[lis
     return [list(answer.outputs[0].token_ids) for answer in answers]
 
 
+def model_runner(llm: Any) -> Any:
+    """vLLM's model runner of an engine in this process."""
+    return llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker.model_runner
+
+
 def runtime_state(llm: Any) -> Any:
     """The `m3gen.runtime.ModelState` that the engine's model runner holds."""
-    executor = llm.llm_engine.engine_core.engine_core.model_executor
-    return executor.driver_worker.worker.model_runner.model_state.m3gen
+    return model_runner(llm).model_state.m3gen

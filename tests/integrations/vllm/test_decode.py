@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from m3gen.runtime import Reason
+import pytest
+
+from m3gen.runtime import Reason, Refused
 from tests.integrations.vllm import tiny
-from tests.integrations.vllm.serving import engine, generate, needs_vllm, runtime_state
+from tests.integrations.vllm.serving import engine, generate, model_runner, needs_vllm, runtime_state
 
 Tokens = Callable[[list[list[int]], int], list[list[int]]]
 SPARSE = sum(tiny.IS_SPARSE)
@@ -20,7 +22,7 @@ def test_greedy_tokens_are_those_of_transformers(
 ) -> None:
     import stand_ops
 
-    prompts, count = [tiny.prompt(700), tiny.prompt(640), tiny.prompt(40)], 17
+    prompts, count = [tiny.prompt(700), tiny.prompt(620), tiny.prompt(40)], 17
     stand_ops.DECODE_ROWS.clear()
     with engine(checkpoint, additional_config=m3gen_config) as llm:
         assert generate(llm, prompts, count) == stock(prompts, count)
@@ -40,20 +42,43 @@ def test_selection_by_rounded_index_keys_as_vllm_stores_them(
     checkpoint: Path, stock: Tokens, expected: Tokens, m3gen_config: dict[str, Any]
 ) -> None:
     """A prompt where the rounding alone changes tokens: m3gen selects by what is in the cache."""
-    prompts, count = [tiny.prompt(620)], 17
+    prompts, count = [tiny.prompt(660)], 17
     with engine(checkpoint, additional_config=m3gen_config, max_num_seqs=1) as llm:
         assert generate(llm, prompts, count) == expected(prompts, count)
     assert expected(prompts, count) != stock(prompts, count)
 
 
 @needs_vllm
-def test_without_tables_kernels_are_built_for_the_model(checkpoint: Path, expected: Tokens) -> None:
-    prompts = [tiny.prompt(300)]
-    with engine(checkpoint, additional_config={"m3gen": {"arch": "gfx942"}}, max_num_seqs=1) as llm:
-        assert generate(llm, prompts, 3) == expected(prompts, 3)
-        state = runtime_state(llm)
-        assert state.counters.specialised == 2
-        assert all("built on the spot" in line for line in state.explain())
+def test_steps_between_two_caches_are_vllms_own(
+    checkpoint: Path, expected: Tokens, m3gen_config: dict[str, Any]
+) -> None:
+    """As on a GPU: a profiling cache, captured and freed; steps without a cache; the real one."""
+    import stand_ops
+
+    prompts, count = [tiny.prompt(300)], 4
+    stand_ops.DECODE_ROWS.clear()
+    with engine(checkpoint, additional_config=m3gen_config) as llm:
+        runner, state = model_runner(llm), runtime_state(llm)
+        blocks, runner.cache_config.num_gpu_blocks = runner.cache_config.num_gpu_blocks, None
+        runner.model_state.initialize_kv_cache(runner.kv_cache_config, runner.block_tables)
+        assert state.binding.profiling
+        runner.model_state.capture_inner_cudagraphs(None, None, None, None)
+        assert state.binding is None
+        assert generate(llm, prompts, count) == expected(prompts, count)
+        assert state.counters.fallbacks == {Reason.NO_CACHE: count}
+        assert dict(stand_ops.DECODE_ROWS) == dict.fromkeys(("index", "attention"), (count - 1) * SPARSE)
+        runner.cache_config.num_gpu_blocks = blocks
+        runner.model_state.initialize_kv_cache(runner.kv_cache_config, runner.block_tables)
+        assert not state.binding.profiling
+        assert generate(llm, prompts, count) == expected(prompts, count)
+        assert state.counters.specialised == count - 1
+
+
+@needs_vllm
+def test_what_cannot_be_served_is_refused_when_the_engine_starts(checkpoint: Path) -> None:
+    with pytest.raises(Refused) as caught, engine(checkpoint, additional_config={"m3gen": {}}):
+        pass
+    assert "no GPU that m3gen knows is here" in str(caught.value)
 
 
 @needs_vllm
