@@ -41,8 +41,9 @@ def test_an_engine_that_switched_m3gen_off_gets_vllms_own(platform: str) -> None
 
 @needs_vllm
 def test_images_are_processed_as_by_the_stock_class() -> None:
-    from m3gen.integrations.vllm.model import M3genForConditionalGeneration
     from vllm.models.minimax_m3 import MiniMaxM3SparseForConditionalGeneration
+
+    from m3gen.integrations.vllm.model import M3genForConditionalGeneration
 
     assert (
         M3genForConditionalGeneration._processor_factory
