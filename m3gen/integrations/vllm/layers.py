@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import replace as copy_with
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -64,8 +63,9 @@ class SparseLayer:
             layer: Any, query: torch.Tensor, kv_cache: Any, output: torch.Tensor, **others: Any
         ) -> torch.Tensor:
             metadata = _metadata(self.name)
-            if (plan := getattr(metadata, _PLAN, None)) is None or self.decode is None:
+            if (plan := getattr(metadata, _PLAN, None)) is None:
                 return attend(layer, query, kv_cache, output, **others)
+            assert self.decode is not None
             rows = plan.rows
             self.decode.attend(query[:rows].view(rows, heads, head_dim), output[:rows].view(rows, heads, head_dim))
             if metadata.num_prefills:
@@ -74,8 +74,9 @@ class SparseLayer:
 
         def forward_index(index_query: torch.Tensor, **others: Any) -> Any:
             metadata = _metadata(self.index_name)
-            if (plan := getattr(metadata, _PLAN, None)) is None or self.decode is None:
+            if (plan := getattr(metadata, _PLAN, None)) is None:
                 return select(index_query, **others)
+            assert self.decode is not None
             rows = plan.rows
             self.decode.select(index_query[:rows].view(rows, index_heads, index_dim).to(index_q_dtype))
             return select(index_query, **others) if metadata.num_prefills else (None, None)
@@ -94,24 +95,6 @@ def _metadata(name: str) -> Any:
     return of_layers.get(name) if isinstance(of_layers, dict) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Decodes:
-    """The decode part of a step, as vLLM's metadata has it."""
-
-    main: Any
-    index: Any
-
-    @classmethod
-    def of(cls, metadata: dict[str, Any], layer: SparseLayer) -> Decodes | None:
-        """None for metadata of other layers than these."""
-        main, index = metadata.get(layer.name), metadata.get(layer.index_name)
-        return None if main is None or index is None else cls(main, index)
-
-    @property
-    def query_len(self) -> int:
-        return 0 if self.main.decode is None else int(self.main.decode.decode_query_len)
-
-
 def prefill_only(metadata: dict[str, Any], layers: list[SparseLayer], plan: Plan) -> None:
     """Take the decode rows out of what vLLM's implementations see, in place, and leave the plan there for ours.
 
@@ -121,7 +104,7 @@ def prefill_only(metadata: dict[str, Any], layers: list[SparseLayer], plan: Plan
     for name in _names(layers):
         found = metadata[name]
         if (made := copies.get(id(found))) is None:
-            made = copies[id(found)] = copy_with(found, num_decodes=0, decode=None)
+            made = copies[id(found)] = replace(found, num_decodes=0, decode=None)
             setattr(made, _PLAN, plan)
         metadata[name] = made
 

@@ -11,7 +11,7 @@ from vllm.config.compilation import CUDAGraphMode
 from vllm.v1.worker.gpu.model_states.default import DefaultModelState
 
 from m3gen.errors import UserError
-from m3gen.integrations.vllm.layers import Decodes, SparseLayer, prefill_only, sparse_layers
+from m3gen.integrations.vllm.layers import SparseLayer, prefill_only, sparse_layers
 from m3gen.integrations.vllm.options import Options
 from m3gen.integrations.vllm.reading import read
 from m3gen.runtime import GraphMode, ModelState, Refused, StepInputs, load
@@ -31,11 +31,11 @@ class M3genModelState(DefaultModelState):  # type: ignore[misc]
         self.m3gen = _runtime_state(vllm_config, self.layers, device) if self.layers else None
         if self.m3gen is None:
             return
+        # vLLM never closes a model-runner state: it deletes it.
+        weakref.finalize(self, _let_go, self.m3gen, self.layers).atexit = False
         settings = self.m3gen.settings
         for layer in self.layers:
             layer.interpose(DTYPES[settings.index_q_name].torch())
-        # vLLM never closes a model-runner state: it deletes it.
-        weakref.finalize(self, _let_go, self.m3gen, self.layers).atexit = False
         _log.info(
             "m3gen decodes sparse layers %s to %s with kernels of %s",
             self.layers[0].index, self.layers[-1].index, settings.arch,
@@ -84,13 +84,13 @@ class M3genModelState(DefaultModelState):  # type: ignore[misc]
             for_capture,
             **others,
         )
-        if self.m3gen is None or (decodes := Decodes.of(metadata, self.layers[0])) is None:
+        if self.m3gen is None or self.layers[0].name not in metadata:  # other layers', such as a draft model's
             return metadata
-        main, index = decodes.main, decodes.index
+        main, index = metadata[self.layers[0].name], metadata[self.layers[0].index_name]
         is_graph = for_capture or cudagraph_mode == CUDAGraphMode.FULL
         plan = self.m3gen.plan(
             main.num_decodes,  # padded to the graph's size already, where there is a graph
-            decodes.query_len,
+            0 if main.decode is None else main.decode.decode_query_len,
             main.num_prefill_tokens,
             main.max_seq_len,
             graph=GraphMode.FULL if is_graph else GraphMode.NONE,
