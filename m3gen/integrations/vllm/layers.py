@@ -59,9 +59,7 @@ class SparseLayer:
         heads, head_dim = impl.num_heads, impl.head_size
         index_heads, index_dim = indexer.num_index_heads, indexer.index_head_dim
 
-        def forward(
-            layer: Any, query: torch.Tensor, kv_cache: Any, output: torch.Tensor, **others: Any
-        ) -> torch.Tensor:
+        def forward(layer: Any, query: torch.Tensor, kv_cache: Any, output: Any, **others: Any) -> Any:
             metadata = _metadata(self.name)
             if (plan := getattr(metadata, _PLAN, None)) is None:
                 return attend(layer, query, kv_cache, output, **others)
