@@ -7,7 +7,7 @@ vLLM itself needs stand-ins for its GPU-only operators here; they come from the 
 tests/integrations/vllm/cpu_stand, and the example starts itself again with that on its path. On a GPU nothing of it
 is needed: install m3gen beside vLLM, set M3GEN_VLLM=1, and serve MiniMax-M3 as ever. Prints:
 
-    prompt of 400 tokens, then ... ... ... ...; transformers: the same
+    prompt of 300 tokens, then ... ... ... ...; transformers: the same
     prompt of 60 tokens, then ... ... ... ...; transformers: the same
     m3gen took 3 of 4 steps; vLLM's own path: 1 (the step has no decode request)
     launches: index_score 9, index_topk 9, sparse_decode 9
@@ -35,8 +35,10 @@ ENVIRONMENT = {
 
 
 def start_again() -> None:
-    """This program in an environment where vLLM finds the stand before anything else."""
-    path = os.pathsep.join(filter(None, (str(STAND), str(ROOT), os.environ.get("PYTHONPATH"))))
+    """This program in an environment where vLLM finds the stand before anything else; unless it is."""
+    if str(STAND) in os.environ.get("PYTHONPATH", "") and ENVIRONMENT.items() <= os.environ.items():
+        return
+    path = os.pathsep.join(filter(None, (str(STAND), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": path}
     os.execve(sys.executable, [sys.executable, str(Path(__file__).resolve())], environment)
 
@@ -45,7 +47,7 @@ def main() -> int:
     from tests.integrations.vllm import tiny
     from tests.integrations.vllm.serving import engine, generate, runtime_state
 
-    model, prompts, count = tiny.model(), [tiny.prompt(400), tiny.prompt(60)], 4
+    model, prompts, count = tiny.model(), [tiny.prompt(300), tiny.prompt(60)], 4
     with tempfile.TemporaryDirectory() as folder:
         tiny.save(model, Path(folder))
         options = {"max_num_seqs": 2, "additional_config": {"m3gen": {"arch": "gfx942"}}}
@@ -67,6 +69,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if os.environ.get("M3GEN_VLLM") != "1" or str(STAND) not in os.environ.get("PYTHONPATH", ""):
-        start_again()
+    start_again()
+    sys.path.insert(0, str(ROOT))  # the tiny model is that of the tests
     sys.exit(main())
