@@ -86,10 +86,9 @@ def bare(rank: Rank, op: str) -> Callable[[], Any]:
             index_q_weight=w.index_q, index_k_weight=w.index_k, index_cache=cache.index,
             index_slot_mapping=slots, index_q_out=index_q, eps=1e-6, partial_out=room, check=False,
         ),
-        "select": lambda: (
-            stub(index_q, cache.index, table, lens, plan.scores, query_len=1, init_blocks=0, local_blocks=1,
-                 partial_out=room, check=False),
-            stub(plan.scores, lens, plan.ids, query_len=1, partial_out=room, check=False),
+        "select": lambda: stub(
+            index_q, cache.index, table, lens, plan.scores, plan.ids, query_len=1, init_blocks=0, local_blocks=1,
+            partial_out=room, check=False,
         ),
         "attend": lambda: stub(
             q, cache.k, cache.v, plan.ids, table, lens, rank.out, softmax_scale=0.1, query_len=1,
@@ -106,17 +105,14 @@ def main() -> int:
     print(f"plan a step    {microseconds(rank.plan):6.2f}")
     print(f"plan and begin {microseconds(rank.begin):6.2f}")
     layer, plan = rank.sparse, rank.plan()
-    ops: dict[str, tuple[Callable[[], Any], int]] = {
-        "insert": (partial(layer.insert, rank.qkv, rank.weights), 1),
-        "select": (partial(layer.select, plan.index_q), 2),
-        "attend": (partial(layer.attend, plan.q, rank.out), 1),
+    ops: dict[str, Callable[[], Any]] = {
+        "insert": partial(layer.insert, rank.qkv, rank.weights),
+        "select": partial(layer.select, plan.index_q),
+        "attend": partial(layer.attend, plan.q, rank.out),
     }
-    for op, (call, launches) in ops.items():
+    for op, call in ops.items():
         through, alone = microseconds(call), microseconds(bare(rank, op))
-        print(
-            f"{op:14} {through:6.2f}, the bare stubs {alone:.2f}: "
-            f"{(through - alone) / launches:.2f} over each of {launches}"
-        )
+        print(f"{op:14} {through:6.2f}, the bare stub {alone:.2f}: {through - alone:.2f} over it")
     print(f"a sparse layer {microseconds(partial(layer.run, rank.qkv, rank.weights, rank.out)):6.2f}")
     return 0
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +13,6 @@ from m3gen.cli.options import Arch, Dtypes, Jobs, Json, Ops, Ranks, Rows, StoreU
 if TYPE_CHECKING:
     from m3gen.cli.work import Candidate
     from m3gen.evaluate.verification import Verification
-    from m3gen.report.verdicts import Bounds
     from m3gen.space import Config
     from m3gen.spec import Problem
     from m3gen.targets import Device
@@ -38,6 +36,8 @@ def verify(
             "it leaves out is as in the default.",
         ),
     ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Verify the default configuration of every op.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Verify a part of --all, in two minutes.")] = False,
     jobs: Jobs = None,
     store: StoreUrl = None,
     as_json: Json = False,
@@ -48,6 +48,15 @@ def verify(
     prints every case with its errors and their bounds. A configuration that wins under several loads runs
     once: the cases do not depend on the load.
 
+    --all takes the default configuration of every op instead, or of those that --op names, on every case
+    of the op with two seeds. Of its problems: at TP 4 all dtypes of the cache (bf16, fp16, fp32, fp8) and
+    all kinds of scales; at TP 2 (two KV heads), 8 and 16 (groups of 8 and 4 heads) bf16 and fp8 with one
+    scale; with these two at TP 4 and 16 also query length 4; one row and 256, 8,192 tokens and 131,072,
+    where the default differs. One line a case: the error that comes nearest to its bound, or "exact".
+
+    --quick takes of these TP 4, bf16 and fp8 with one scale, query length 1, one row, 8,192 tokens, with
+    one seed; every op, every case.
+
     \b
     Exit status:
       0    all passed
@@ -55,11 +64,18 @@ def verify(
       2    bad input or environment, or nothing to verify
       130  interrupted
     """
-    from m3gen.cli import output, work
+    from m3gen.cli import defaults, output, work
     from m3gen.cli.options import cpus
     from m3gen.errors import UserError
     from m3gen.report import verdicts
 
+    if every or quick:
+        if every and quick:
+            raise UserError("--quick is a part of --all: give one of them")
+        beside = {"--tp": tp, "--kv": kv, "--rows": rows, "--config": config, "--store": store}
+        _refuse("--quick" if quick else "--all", beside)
+        passed = defaults.verify(arch, op, quick=quick, jobs=jobs or cpus(), as_json=as_json)
+        raise typer.Exit(PASSED if passed else FAILED)
     options = {"op": op, "tp": tp, "kv": kv, "rows": rows}
     if config is None:
         candidates = _winners(arch, store, **options)
@@ -72,17 +88,26 @@ def verify(
     for candidate, verdict in work.verify(candidates, jobs or cpus()):
         found.append((candidate, verdict))
         if not as_json:
-            bounds = _bounds(candidate.problem)
+            bounds = verdicts.bounds_of(candidate.problem)
             output.stdout().print(verdicts.verdict(candidate.problem, candidate.config, verdict, bounds))
     if as_json:
-        output.print_object("verify", {"verifications": [_object(*one) for one in found]})
+        objects = [verdicts.verification_object(one.problem, one.config, verdict) for one, verdict in found]
+        output.print_object("verify", {"verifications": objects})
     raise typer.Exit(PASSED if all(verdict.ok for _, verdict in found) else FAILED)
+
+
+def _refuse(mode: str, options: Mapping[str, object]) -> None:
+    """`UserError` for an option that `mode` does not take."""
+    from m3gen.errors import UserError
+
+    if given := [name for name, value in options.items() if value is not None]:
+        raise UserError(f"{mode} chooses its own problems: drop {', '.join(given)}; --op narrows it")
 
 
 def _winners(arch: str, store: str | None, *, op: Any, tp: Any, kv: Any, rows: Any) -> list[Candidate]:
     """The stored winners that the options name; one that is not given names all."""
     from m3gen import paths
-    from m3gen.cli import problems
+    from m3gen.cli import problems, work
     from m3gen.cli.options import integers
     from m3gen.cli.work import Candidate
     from m3gen.errors import UserError
@@ -110,12 +135,12 @@ def _winners(arch: str, store: str | None, *, op: Any, tp: Any, kv: Any, rows: A
             f"{where} has no such winner on {device.arch}: run m3gen tune --arch {device.arch} first, "
             "or give the candidate with --config"
         )
-    return _distinct(Candidate(winner.problem, winner.config) for winner in winners)
+    return work.distinct(Candidate(winner.problem, winner.config) for winner in winners)
 
 
 def _given(arch: str, config: str, *, op: Any, tp: Any, kv: Any, rows: Any) -> list[Candidate]:
     """The configuration of `--config` on each problem of the options, loads aside."""
-    from m3gen.cli import problems
+    from m3gen.cli import problems, work
     from m3gen.cli.work import Candidate
     from m3gen.errors import UserError
 
@@ -124,7 +149,7 @@ def _given(arch: str, config: str, *, op: Any, tp: Any, kv: Any, rows: Any) -> l
     built = problems.build(device, op=op, tp=tp, kv=kv, rows=rows)
     if len({problem.op for problem in built}) > 1:
         raise UserError("--config is a configuration of one op: name it with --op")
-    return _distinct(Candidate(problem, _legal(problem, device, values)) for problem in built)
+    return work.distinct(Candidate(problem, _legal(problem, device, values)) for problem in built)
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -156,33 +181,3 @@ def _legal(problem: Problem, device: Device, values: dict[str, Any]) -> Config:
             f"--config on {problem_line(problem)}: refused by rule {broken[0].code!r}: {broken[0].reason}"
         )
     return config
-
-
-def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """One candidate of each signature and config, the first."""
-    from m3gen.store import signature
-
-    found: dict[tuple[str, Config], Candidate] = {}
-    for one in candidates:
-        found.setdefault((signature(one.problem), one.config), one)
-    return list(found.values())
-
-
-def _bounds(problem: Problem) -> Bounds:
-    from m3gen import ops
-
-    return partial(ops.get(problem.op).tolerance, problem)
-
-
-def _object(candidate: Candidate, verdict: Verification) -> dict[str, Any]:
-    from m3gen.report import verdicts
-
-    return {
-        "problem": candidate.problem.to_dict(),
-        "config": candidate.config.to_dict(),
-        "status": str(verdict.status),
-        "reason": verdict.reason,
-        "gate": verdict.on,
-        "seconds": verdict.seconds,
-        "cases": [verdicts.case_object(case, _bounds(candidate.problem)) for case in verdict.cases],
-    }

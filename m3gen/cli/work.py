@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from m3gen.errors import UserError
+from m3gen.evaluate.gate import SEEDS, GateRequest
 from m3gen.evaluate.verification import Verification
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
@@ -37,6 +38,16 @@ class Candidate:
 
     problem: Problem
     config: Config
+
+
+def distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """One candidate of each signature and config, the first: the cases of an op do not depend on the load."""
+    from m3gen.store import signature
+
+    found: dict[tuple[str, Config], Candidate] = {}
+    for one in candidates:
+        found.setdefault((signature(one.problem), one.config), one)
+    return list(found.values())
 
 
 def open_session(
@@ -94,14 +105,18 @@ def generate(arch: str, tables_dir: Path, modules_dir: Path) -> tuple[Path, ...]
     return tuple(module for table in tables for module in generate_modules(load(table), modules_dir))
 
 
-def verify(candidates: Sequence[Candidate], jobs: int) -> Iterator[tuple[Candidate, Verification]]:
-    """Each candidate through the gate under Triton's interpreter, in the order in which they are done."""
+def verify(
+    candidates: Sequence[Candidate], jobs: int, seeds: tuple[int, ...] = SEEDS
+) -> Iterator[tuple[Candidate, Verification]]:
+    """Each candidate through the gate under Triton's interpreter: handed out in the order given, answered in the
+    order in which they are done."""
     from m3gen.compiler.pool import WorkerPool
-    from m3gen.evaluate.gate import GateRequest
 
     handler, environment = "m3gen.evaluate.gate:verify_request", {"TRITON_INTERPRET": "1"}
     with WorkerPool(handler, jobs=jobs, deadline_s=VERIFY_DEADLINE_S, env=environment) as pool:
-        waiting = {pool.submit(GateRequest(one.problem.op, one.problem, one.config)): one for one in candidates}
+        waiting = {
+            pool.submit(GateRequest(one.problem.op, one.problem, one.config, seeds)): one for one in candidates
+        }
         while waiting:
             for done in pool.poll(1.0):
                 died = Verification(

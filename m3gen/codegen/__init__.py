@@ -2,6 +2,7 @@
 
 from m3gen.codegen.build import build
 from m3gen.codegen.generate import generate
+from m3gen.codegen.interpreted import build_interpreted
 from m3gen.codegen.launch import Argument, Launch, Pointer
 from m3gen.codegen.module import load_module
 from m3gen.codegen.render import render, template_shas
@@ -14,6 +15,7 @@ __all__ = [
     "Launch",
     "Pointer",
     "build",
+    "build_interpreted",
     "generate",
     "load_module",
     "render",

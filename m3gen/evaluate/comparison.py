@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -27,6 +27,7 @@ class Comparison:
     mean_abs: float
     max_abs: float
     reason: str = ""
+    past_rounding: float | None = None
 
 
 _HOPELESS = float("inf")
@@ -71,11 +72,13 @@ def compare(
         else _compare(name, output, reference[name], rows, tolerance)
         for name, output in outputs.items()
     ]
+    past_rounding = [result.past_rounding for result in results if result.past_rounding is not None]
     return Comparison(
         row_rms=max(result.row_rms for result in results),
         mean_abs=max(result.mean_abs for result in results),
         max_abs=max(result.max_abs for result in results),
         reason=next((result.reason for result in results if result.reason), ""),
+        past_rounding=max(past_rounding, default=None),
     )
 
 
@@ -114,10 +117,12 @@ def _compare(
     worst = int(row_rms.argmax())
     measured = Comparison(float(row_rms[worst]), float(error.abs().mean()), float(error.abs().max()))
     if is_float:
-        reason = _over(measured, worst, tolerance) or _past_rounding(error, wanted, output.dtype, tolerance)
+        past = None if tolerance.past_rounding is None else _past_rounding(error, wanted, output.dtype)
+        reason = _over(measured, worst, tolerance) or _over_past_rounding(past, tolerance)
+        measured = replace(measured, past_rounding=None if past is None else float(past.max()))
     else:
         reason = _unequal(error)
-    return Comparison(measured.row_rms, measured.mean_abs, measured.max_abs, f"{name}: {reason}" if reason else "")
+    return replace(measured, reason=f"{name}: {reason}" if reason else "")
 
 
 def _wrong_kind(actual: torch.Tensor, wanted: torch.Tensor) -> str:
@@ -157,16 +162,17 @@ def _over(measured: Comparison, worst: int, tolerance: Tolerance) -> str:
     return ""
 
 
-def _past_rounding(error: torch.Tensor, wanted: torch.Tensor, dtype: torch.dtype, tolerance: Tolerance) -> str:
-    """Where an output is further from the reference than rounding it once explains."""
-    if tolerance.past_rounding is None:
-        return ""
+def _past_rounding(error: torch.Tensor, wanted: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """How much further from the reference an output is than rounding it once explains, over its row's RMS."""
     info = torch.finfo(dtype)
     finite = torch.where(wanted.isfinite(), wanted, 0.0)
     exponent = torch.frexp(finite.abs().clamp_min(info.smallest_normal)).exponent - 1
     half_ulp = torch.exp2(exponent.double()) * (info.eps / 2)
-    past = _relative_to_row((error.abs() - half_ulp).clamp_min(0.0), finite)
-    if past.max() <= tolerance.past_rounding:
+    return _relative_to_row((error.abs() - half_ulp).clamp_min(0.0), finite)
+
+
+def _over_past_rounding(past: torch.Tensor | None, tolerance: Tolerance) -> str:
+    if past is None or tolerance.past_rounding is None or past.max() <= tolerance.past_rounding:
         return ""
     row = int(past.amax(1).argmax())
     return f"row {row} is off by {past.max():.3g} of its RMS past one rounding, over {tolerance.past_rounding:g}"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import torch
 
 ON = "interpreter"
+SEEDS = (0, 1)
 
 Launcher = Callable[..., Any]
 
@@ -33,6 +34,7 @@ class GateRequest:
     op: str
     problem: Problem
     config: Config
+    seeds: tuple[int, ...] = SEEDS
 
 
 def verify_request(request: GateRequest) -> Verification:
@@ -41,11 +43,12 @@ def verify_request(request: GateRequest) -> Verification:
     from m3gen.codegen import render
 
     op = ops.get(request.op)
-    return verify(op, request.problem, request.config, render(op, request.problem, request.config))
+    source = render(op, request.problem, request.config)
+    return verify(op, request.problem, request.config, source, request.seeds)
 
 
 def verify(
-    op: Op, problem: Problem, config: Config, source: KernelSource, seeds: tuple[int, ...] = (0, 1)
+    op: Op, problem: Problem, config: Config, source: KernelSource, seeds: tuple[int, ...] = SEEDS
 ) -> Verification:
     """Run every case of the op under every seed; the first failure ends it and is the verdict.
 
@@ -128,6 +131,7 @@ def _run(op: Op, case: Case, launcher: Launcher, tolerance: Tolerance, *, thorou
         row_rms=found.row_rms,
         mean_abs=found.mean_abs,
         max_abs=found.max_abs,
+        past_rounding=found.past_rounding,
         reason=found.reason,
     )
 

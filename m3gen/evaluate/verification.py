@@ -12,7 +12,8 @@ from m3gen.spec import Status
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     """One case, one seed. Errors are against the float64 reference over all rows; `row_rms` is the worst row's
-    RMS of the error over the RMS of its reference."""
+    RMS of the error over the RMS of its reference. `past_rounding` is as in `Tolerance`, None where it has no
+    bound."""
 
     name: str
     grid: str
@@ -20,6 +21,7 @@ class CaseResult:
     row_rms: float
     mean_abs: float
     max_abs: float
+    past_rounding: float | None = None
     reason: str = ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from m3gen.errors import UserError
@@ -31,6 +32,8 @@ def install() -> None:
 
     stock.InterpreterBuilder = CorrectedBuilder
     stock.interpreter_builder = CorrectedBuilder()
+    # Without `debug` assertions in kernels do nothing, those of overflow checks included.
+    stock.interpreter_builder.options = replace(stock.interpreter_builder.options, debug=True)
     stock.interpreter_semantic.builder = stock.interpreter_builder
     stock.ReduceOps, stock.ScanOps = CorrectedReduceOps, CorrectedScanOps
     stock.GridExecutor, stock._patch_lang = ScopedExecutor, NoScope
@@ -79,10 +82,8 @@ def interpreting() -> Iterator[None]:
 
 @contextmanager
 def overflow_unchecked() -> Iterator[None]:
-    """Launches inside skip the interpreter's check of every 32-bit integer operation, 40 % of its time on a
-    decode kernel: for the runs that repeat a checked one. Inside `interpreting()` or after `install()`."""
-    from dataclasses import replace
-
+    """Launches inside skip the interpreter's check of every 32-bit integer operation: for kernels that wrap on
+    purpose, and for runs that repeat a checked one. Inside `interpreting()` or after `install()`."""
     from triton.runtime import interpreter as stock
 
     builder = stock.interpreter_builder

@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 from triton import knobs
+from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter as stock
 from triton.runtime.jit import JITFunction
+
+from m3gen.interpreter import overflow, sorting
 
 _LOCK = threading.RLock()  # what a launch patches belongs to the process
 _patch_language = stock._patch_lang
@@ -75,6 +78,9 @@ def language() -> Iterator[None]:
         scope.set_attr(tl.dtype, "to_ir", lambda dtype, builder: dtype)  # 3.6 lacks e4m3fnuz and e5m2fnuz
         # 3.6 converts an array of one element, which numpy 2.4 refuses.
         scope.set_attr(tl.tensor, "__index__", lambda scalar: int(scalar.handle.data.squeeze()))
+        scope.set_attr(TritonSemantic, "binary_op_sanitize_overflow_impl", overflow.check)
+        scope.set_attr(tl, "sort", sorting.sort)
+        scope.set_attr(tl, "topk", sorting.topk)
         scope.set_attr(JITFunction, "__call__", lambda kernel, *a, **k: interpreted(kernel)(*a, **k))
         try:
             yield

@@ -35,6 +35,21 @@ class Layout:
     first_page: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What queries and keys hold.
+
+    `whole`     small whole numbers, which every dtype holds and whose products add up exactly: scores that are
+                equal are equal in fp32 too
+    `copies`    the blocks of a sequence share three pages
+    `spoiled`   NaN and infinities in the first blocks of each sequence of three blocks or more
+    """
+
+    whole: bool = False
+    copies: bool = False
+    spoiled: bool = False
+
+
 def example(problem: Problem) -> dict[str, Any]:
     """Launcher arguments on the meta device, with a cache of over 2 GiB."""
     import torch
@@ -67,14 +82,14 @@ def example(problem: Problem) -> dict[str, Any]:
 def cases(problem: Problem, seed: int) -> Iterator[Case]:
     """The awkward grid, then a peers' grid (MiniMax-AI/MSA, tests/inference/msa_v1/indexer/decode)."""
     page, qlen = problem.page_size, problem.query_len
-    awkward = _Builder(problem, Layout(), seed)
+    awkward = Builder(problem, Layout(), seed)
     # One below, at and one above a page; one query; padding; forced blocks that meet and overlap.
     lengths = [qlen, page - 1, page, page + 1, 0, 4 * page + 44]
     yield awkward.case("lengths", lengths, init_blocks=2, local_blocks=1)
-    plain = _Builder(problem, Layout(padded=False), seed)
-    yield plain.case("nan and infinities in the data", [4 * page, 0], local_blocks=0, spoiled=True)
+    plain = Builder(problem, Layout(padded=False), seed)
+    yield plain.case("nan and infinities in the data", [4 * page, 0], local_blocks=0, data=Data(spoiled=True))
     far = Layout(first_page=(1 << 31) // (page * problem.head_dim) + 1)
-    yield _Builder(problem, far, seed).case("page offset past 2^31", [page + 1])
+    yield Builder(problem, far, seed).case("page offset past 2^31", [page + 1])
     if qlen > 1:  # rows before the sequence began
         yield awkward.case("shorter than the query", [max(1, qlen - 2), page + 1])
     lens = [qlen, page + 1, 5 * page + 5]
@@ -108,7 +123,7 @@ def _rounded(blocks: int) -> int:
     return max(1, -(-blocks // _WIDTH_MULTIPLE)) * _WIDTH_MULTIPLE
 
 
-class _Builder:
+class Builder:
     """Makes one case: real data where a row may look, NaN everywhere else."""
 
     def __init__(self, problem: Problem, layout: Layout, seed: int) -> None:
@@ -124,7 +139,7 @@ class _Builder:
         *,
         init_blocks: int = 0,
         local_blocks: int = 1,
-        spoiled: bool = False,
+        data: Data = Data(),
         grid: str = "awkward",
     ) -> Case:
         import torch
@@ -138,9 +153,12 @@ class _Builder:
         for request, count in enumerate(blocks):
             block_table[request, :count] = pages[sum(blocks[:request]) :][:count]
         scores = torch.full((problem.group_size, rows + pad, _rounded(width) + pad), float("nan"))
-        q, k_cache = self._queries(rows), self._keys(seq_lens, block_table)
-        if spoiled:
-            _spoil(q, k_cache, block_table)
+        if data.copies:
+            block_table[:, 3:width] = block_table[:, torch.arange(3, width) % 3]
+        q, k_cache = self._queries(rows, data), self._keys(seq_lens, block_table, data)
+        for request, count in enumerate(blocks):
+            if data.spoiled and count >= 3:
+                _spoil(q, k_cache, block_table[request])
         return Case(
             name=name,
             problem=problem,
@@ -160,15 +178,13 @@ class _Builder:
             seed=self.seed,
         )
 
-    def _queries(self, rows: int) -> torch.Tensor:
-        import torch
-
+    def _queries(self, rows: int, data: Data) -> torch.Tensor:
         p = self.problem
         wide = p.group_size + 2 * self.layout.padded
-        data = torch.randn((rows, wide, p.head_dim), generator=self.generator)
-        return data.to(dtype(p.q_dtype).torch())[:, : p.group_size]
+        drawn = self._draw((rows, wide, p.head_dim), data)
+        return drawn.to(dtype(p.q_dtype).torch())[:, : p.group_size]
 
-    def _keys(self, seq_lens: Sequence[int], block_table: torch.Tensor) -> torch.Tensor:
+    def _keys(self, seq_lens: Sequence[int], block_table: torch.Tensor, data: Data) -> torch.Tensor:
         """[pages, page, head_dim]; NaN in page 0, in unused pages and past each sequence's end.
 
         Pages before `first_page` are never touched, so the memory behind them is never committed.
@@ -188,17 +204,24 @@ class _Builder:
         for request, length in enumerate(seq_lens):
             for block in range(-(-length // p.page_size)):
                 live = min(p.page_size, length - block * p.page_size)
-                data = torch.randn((live, p.head_dim), generator=self.generator)
-                keys[int(block_table[request, block]), :live] = data.to(keys.dtype)
+                drawn = self._draw((live, p.head_dim), data)
+                keys[int(block_table[request, block]), :live] = drawn.to(keys.dtype)
         return keys
 
+    def _draw(self, shape: tuple[int, ...], data: Data) -> torch.Tensor:
+        import torch
 
-def _spoil(q: torch.Tensor, k_cache: torch.Tensor, block_table: torch.Tensor) -> None:
-    """In the first request: block 0 holds a NaN, blocks 1 and 2 nothing but infinite products of either sign,
+        if data.whole:
+            return torch.randint(-2, 3, shape, generator=self.generator).float()
+        return torch.randn(shape, generator=self.generator)
+
+
+def _spoil(q: torch.Tensor, k_cache: torch.Tensor, pages: torch.Tensor) -> None:
+    """In one sequence: block 0 holds a NaN, blocks 1 and 2 nothing but infinite products of either sign,
     where the keys' dtype has infinities (then q is of one sign in that place, but in its last head)."""
     import torch
 
-    nan, low, high = (int(page) for page in block_table[0, :3])
+    nan, low, high = (int(page) for page in pages[:3])
     if k_cache.dtype in (torch.float8_e4m3fn, torch.float8_e4m3fnuz):
         k_cache[nan, 5, 7] = k_cache[0, 0, 0]  # page 0 is NaN throughout
         return

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
 # A sorting network over more keys than this takes the compiler minutes and a wave hundreds of registers.
-_LARGEST_SORT = 1024
+LARGEST_SORT = 1024
 _LAUNCH_OPTIONS = ("num_warps", "num_stages", "waves_per_eu")
 
 
@@ -56,7 +56,7 @@ class IndexTopk:
         )
 
     def space(self, problem: Problem, device: Device) -> Space:
-        cap = _power_of_two_at_least(problem.topk)
+        cap = topk_inputs.capacity(problem.topk)
         structure: list[Parameter] = [
             Choice(
                 "select", ("sort", "insert"), default="sort", doc="bitonic network, or the greatest one by one"
@@ -80,8 +80,8 @@ class IndexTopk:
             Constraint(
                 "sort_size",
                 ("select", "tile", "splits"),
-                lambda c: c["select"] == "insert" or max(c["tile"], cap * c["splits"]) <= max(_LARGEST_SORT, cap),
-                f"a network over more than {_LARGEST_SORT} keys",
+                lambda c: c["select"] == "insert" or max(c["tile"], cap * c["splits"]) <= max(LARGEST_SORT, cap),
+                f"a network over more than {LARGEST_SORT} keys",
             ),
         ]
         return Space([*structure, *launch], constraints)
@@ -103,11 +103,11 @@ class IndexTopk:
             tile, target, merge, warps, stages = 128, 1, "last", 2, 1
         else:
             tile, target, merge, warps, stages = 512, 64, "last", 4 if device.arch == "gfx950" else 8, 2
-        cap = _power_of_two_at_least(problem.topk)
+        cap = topk_inputs.capacity(problem.topk)
         values: dict[str, Any] = {
             "select": "sort",
             "tile": max(tile, cap),
-            "splits": _power_of_two_at_most(max(1, min(16, target // programs, _LARGEST_SORT // cap))),
+            "splits": _power_of_two_at_most(max(1, min(16, target // programs, LARGEST_SORT // cap))),
             "merge": merge,
             "merge_warps": 4,
             **launch,
@@ -123,7 +123,7 @@ class IndexTopk:
         return problem
 
     def variant(self, problem: Problem) -> Mapping[str, str | int | bool]:
-        return {"PAGE": problem.page_size, "TOPK": problem.topk, "CAP": _power_of_two_at_least(problem.topk)}
+        return {"PAGE": problem.page_size, "TOPK": problem.topk, "CAP": topk_inputs.capacity(problem.topk)}
 
     def flags(self, problem: Problem, config: Config) -> Mapping[str, Any]:
         return {
@@ -140,7 +140,7 @@ class IndexTopk:
         lists = problem.rows * problem.group_size
         blocks, splits = -(-problem.context // problem.page_size), int(config["splits"])
         tiles = -(-blocks // int(config["tile"]))
-        partials = 8 * lists * min(splits, tiles) * _power_of_two_at_least(problem.topk) if splits > 1 else 0
+        partials = 8 * lists * min(splits, tiles) * topk_inputs.capacity(problem.topk) if splits > 1 else 0
         ids = 4 * lists * problem.topk
         merge = config.get("merge", "none")
         select = Work(
@@ -175,10 +175,6 @@ class IndexTopk:
 
 def _power_of_two_at_most(value: int) -> int:
     return 1 << (value.bit_length() - 1)
-
-
-def _power_of_two_at_least(value: int) -> int:
-    return 1 << (value - 1).bit_length()
 
 
 OP = IndexTopk()

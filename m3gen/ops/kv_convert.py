@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 _PART = 16  # tokens of a part in the page-16 layout
+_OTHER_DIALECT = {"e4m3fn": "e4m3fnuz", "e4m3fnuz": "e4m3fn"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,17 @@ class KvConvert:
 
     One dtype on both sides: the bytes as they are, and scales per token and head along with them. From the model's
     dtype to an 8-bit cache: the value over its scale, as `kv_insert` stores it. Back: the value times its scale,
-    in fp32, rounded once. A pair with a page that its cache lacks is skipped; no other page is touched.
+    in fp32, rounded once. Without scales the value itself, saturated. A pair with a page that its cache lacks is
+    skipped; no other page is touched.
+
+    An 8-bit cache also comes from the other e4m3 dialect, or goes to it. With scales a code keeps its bits, which
+    stand for half as much in e4m3fnuz, and the scale takes the factor: planes are written with it, a scalar is the
+    caller's to double or halve. That is exact but for +-240 of e4m3fnuz, which becomes +-448 instead of 480. Without
+    scales the value stays: e4m3fnuz saturates at 240, e4m3fn rounds odd multiples of 2^-10 to even. NaN stays NaN,
+    and e4m3fnuz has no -0.
+
+    `source_v` and `target_v` None: a cache of keys alone. Index keys [pages, page, head_dim] are such a cache of one
+    head and without scales, `unsqueeze(1)`.
 
     Problem: q_dtype of the model, kv_dtype and kv_scale of the cache, kv_heads; rows are pairs; group_size,
     query_len, topk and context do not matter.
@@ -60,7 +71,12 @@ class KvConvert:
         return self.space(problem, device).default()
 
     def variant(self, problem: Problem) -> Mapping[str, Any]:
-        return cache_space.dtypes(problem)
+        other = _OTHER_DIALECT.get(problem.kv_dtype)
+        return {
+            **cache_space.dtypes(problem),
+            "OTHER_DTYPE": other or "",
+            "OTHER_TORCH": dtype(other).torch_name if other else "",
+        }
 
     def flags(self, problem: Problem, config: Config) -> Mapping[str, Any]:
         return {"TILE_N": config["tile_n"], "OPTIONS": launch_space.options(config)}
@@ -110,14 +126,20 @@ class KvConvert:
         yield _case("interleaved to planes", problem, seed, same[0], _Caches(stored, "pages", nhd))
         far = CacheLayout(far=True)
         yield _case("page offset past 2^31", problem, seed, _Caches(stored, "pages", far), same[1])
-        if problem.kv_scale != "none":
+        if stored != model:
             yield _case("quantise", problem, seed, _Caches(model, "pages"), same[1])
             yield _case("dequantise", problem, seed, same[1], _Caches(model, "pages", nhd))
+        if other := _OTHER_DIALECT.get(stored):
+            yield _case("from the other dialect", problem, seed, _Caches(other, "page16"), same[0])
+            yield _case("to the other dialect", problem, seed, same[0], _Caches(other, "pages", nhd))
+            if problem.kv_scale == "none":
+                keys = _Caches(other, "pages")
+                yield _case("index keys to the other dialect", problem, seed, same[0], keys, values=False)
 
     def reference(self, case: Case) -> dict[str, torch.Tensor]:
         p, a = case.problem, case.arguments
         expected = {name: a[name].clone() for name in case.outputs}
-        for side in "kv":
+        for side in "kv" if a["source_v"] is not None else "k":
             source = as_pages(p, a[f"source_{side}"], side)
             target = as_pages(p, expected[f"target_{side}"], side)
             for at, to in a["pairs"].tolist():
@@ -145,6 +167,11 @@ class KvConvert:
         scale: torch.Tensor = a.get(f"{side}_scale", torch.ones(1))
         if f"source_{side}_scale" in a:
             scale = a[f"source_{side}_scale"][:, here]
+        if values.dtype != into and values.itemsize == into.itemsize == 1:
+            factor = 1.0 if p.kv_scale == "none" else 0.5 if into == torch.float8_e4m3fnuz else 2.0
+            if f"target_{side}_scale" in expected:
+                expected[f"target_{side}_scale"][:, there] = scale / factor
+            return cache_inputs.quantised(values.float() * factor, 1.0, cache_inputs.name_of(into))
         if f"target_{side}_scale" in expected:
             if values.dtype != into:
                 scale = cache_inputs.own_scale(values.float(), p.kv_dtype)
@@ -211,23 +238,32 @@ class _Caches:
         return k.view(k_shape), v.view(v_shape)
 
 
-def _case(name: str, problem: Problem, seed: int, source: _Caches, target: _Caches) -> Case:
+def _case(
+    name: str, problem: Problem, seed: int, source: _Caches, target: _Caches, *, values: bool = True
+) -> Case:
+    """Without `values` the caches are of keys alone."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
     pages, target_pages = 3, 4
     source_k, source_v = source.made(problem, pages, generator)
     target_k, target_v = target.made(problem, target_pages, generator)
-    if source.of != problem.kv_dtype:  # beyond any 8-bit float, and a token of zeros
+    if source.of == problem.q_dtype != problem.kv_dtype:  # beyond any 8-bit float, and a token of zeros
         source_k[2, :, 5] *= 30000
         source_v[2, :, 6] = 0
+    elif source.of != target.of and dtype(target.of).is_fp8:  # every code, of NaN and of -0 too
+        codes = torch.randint(0, 256, source_k[2].shape, generator=generator, dtype=torch.uint8)
+        source_k[2] = codes.view(source_k.dtype)
     kept = {"target_k": target_k, "target_v": target_v}
     arguments: dict[str, Any] = {"source_k": source_k, "source_v": source_v}
+    if not values:
+        del kept["target_v"]
+        arguments |= {"source_v": None, "target_v": None}
     if problem.kv_scale == "scalar":
         arguments |= cache_inputs.scales(problem, pages, generator)
     elif problem.kv_scale == "per_token_head":
         for end, of, count in (("source", source.of, pages), ("target", target.of, target_pages)):
-            if of == problem.kv_dtype:
+            if dtype(of).is_fp8:
                 planes = cache_inputs.scales(problem, count, generator)
                 made = {f"{end}_{plane}": tensor for plane, tensor in planes.items()}
                 arguments |= made

@@ -24,6 +24,7 @@ class KvGather:
 
     Into an output of the cache's dtype the bytes go as they are, and scales per token and head go along into
     [kv_heads, tokens] planes; into one of the model's dtype a value goes times its scale, in fp32, rounded once.
+    A cache without scales is gathered as stored only.
     A token whose page the table or the cache lacks comes out zero, with scale 1; rows past the outputs are not
     written, nor those that no request fills.
 
@@ -79,7 +80,7 @@ class KvGather:
             Work(
                 kernel="gather_pages",
                 read_bytes=stored + scales + tokens // problem.page_size * 4,
-                written_bytes=elements * dtype(problem.q_dtype).bytes,
+                written_bytes=elements * dtype(_gathered(problem)).bytes,
                 streamed_bytes=stored + scales,
                 flops=0,
                 loop_trips=-(-tiles // int(config["parts"])),
@@ -89,7 +90,7 @@ class KvGather:
         )
 
     def example(self, problem: Problem, config: Config) -> dict[str, Any]:
-        """Into rows of the model's dtype."""
+        """Into rows of the model's dtype, where there are scales."""
         import torch
 
         def empty(*shape: int, of: torch.dtype) -> torch.Tensor:
@@ -98,13 +99,14 @@ class KvGather:
         k_cache, v_cache = cache_inputs.real_caches(problem)
         blocks = -(-problem.context // problem.page_size)
         shape = (problem.rows * problem.context, problem.kv_heads, problem.head_dim)
+        of = dtype(_gathered(problem)).torch()
         return {
             "k_cache": k_cache,
             "v_cache": v_cache,
             "block_table": empty(problem.rows, blocks, of=torch.int32),
             "starts": empty(problem.rows + 1, of=torch.int32),
-            "k_out": empty(*shape, of=dtype(problem.q_dtype).torch()),
-            "v_out": empty(*shape, of=dtype(problem.q_dtype).torch()),
+            "k_out": empty(*shape, of=of),
+            "v_out": empty(*shape, of=of),
             **cache_inputs.real_scales(problem),
         }
 
@@ -149,6 +151,11 @@ class KvGather:
         return Tolerance(source="m3gen")
 
 
+def _gathered(problem: Problem) -> str:
+    """The dtype of rows that come out as numbers: without a scale they are what is stored."""
+    return problem.kv_dtype if problem.kv_scale == "none" else problem.q_dtype
+
+
 def _case(
     name: str,
     problem: Problem,
@@ -177,7 +184,7 @@ def _case(
     if missing:
         table[1, 0], width = pages, width - 1
     k_cache, v_cache = cache_inputs.kv_caches(problem, pages, layout, generator)
-    of = dtype(problem.q_dtype if dequantise else problem.kv_dtype).torch()
+    of = dtype(_gathered(problem) if dequantise else problem.kv_dtype).torch()
     rows = sum(lengths) + spare_rows
     wide = torch.randn((2, rows, problem.kv_heads + 1, problem.head_dim), generator=generator).to(of)
     kept = {"k_out": wide[0, :, 1:], "v_out": wide[1, :, 1:]}

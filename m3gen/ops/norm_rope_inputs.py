@@ -163,7 +163,7 @@ class _Rows:
 
     def spoil(self, arguments: Mapping[str, Any]) -> None:
         """Positions at and past the ends of the table; heads of zeros, of tiny and of huge numbers, some with a
-        NaN; V beyond any 8-bit float and V of zeros."""
+        NaN, one whose squares fp32 cannot sum; V beyond any 8-bit float and V of zeros."""
         import torch
 
         p = self.problem
@@ -176,6 +176,7 @@ class _Rows:
         heads[1] *= 1e-5
         heads[3, k:] *= 3000
         heads[4, 0, 17] = float("nan")
+        heads[2, k] *= 1e19
         heads[6, k, 100] = float("nan")
         heads[0, v] = 0
         heads[3, v, ::3] = torch.tensor(30000.0)
@@ -208,11 +209,14 @@ def reference(case: Case) -> dict[str, torch.Tensor]:
 
 
 def norm_rope(x: torch.Tensor, kind: str, arguments: Mapping[str, Any]) -> torch.Tensor:
-    """x [rows, heads, head_dim] normed with the weight of its kind and rotated by its rows' positions; float64."""
+    """x [rows, heads, head_dim] normed with the weight of its kind and rotated by its rows' positions; float64,
+    but for a sum of squares that fp32 cannot hold."""
     import torch
 
     x, weight = x.double(), arguments[f"{kind}_weight"].double()
-    x = x / (x.square().mean(-1, keepdim=True) + arguments["eps"]).sqrt() * (1 + weight)
+    squares = x.square().sum(-1, keepdim=True)
+    squares = torch.where(squares > torch.finfo(torch.float32).max, float("inf"), squares)
+    x = x / (squares / x.shape[-1] + arguments["eps"]).sqrt() * (1 + weight)
     table, half = arguments["cos_sin_cache"].double(), _ROTARY // 2
     known = (arguments["positions"] >= 0) & (arguments["positions"] < len(table))
     angles = torch.full((len(x), 1, _ROTARY), float("nan"), dtype=torch.float64)

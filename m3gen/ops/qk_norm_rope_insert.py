@@ -32,7 +32,8 @@ class QkNormRopeInsert:
 
     A row whose slot is negative, or past the cache, is not inserted and its q and index q come out all the same.
     The two caches have a slot mapping each. A position outside the table makes the rotated elements NaN. NaN in
-    makes its head NaN; it is left out of a head's scale. No other slot is touched, nor qkv.
+    makes its head NaN; it is left out of a head's scale. No other slot is touched, nor qkv. The sum of squares is
+    fp32's: a head in which it overflows, of elements over about 1e18, comes out zero, an infinite element of it NaN.
 
     Problem: group_size and kv_heads as in attention (the cases have kv_heads index heads), rows are tokens;
     query_len, topk and context do not matter.

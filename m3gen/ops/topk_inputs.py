@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 _PAGE_TOKENS = 16  # of the page table's pages
 
 
+def capacity(topk: int) -> int:
+    """Places of a list in a kernel: `topk` rounded up to a power of two."""
+    return 1 << (topk - 1).bit_length()
+
+
 def example(problem: Problem, flags: Mapping[str, Any]) -> dict[str, Any]:
     """Launcher arguments on the meta device: ids in the order of selection, no page table."""
     import torch
@@ -84,8 +89,7 @@ def case(
         pages = torch.randperm(len(seq_lens) * width, generator=generator).int() + 1
         arguments |= {
             "block_table": pages.reshape(len(seq_lens), width),
-            "page_table": torch.zeros((heads, rows, topk * problem.page_size // _PAGE_TOKENS), dtype=torch.int32),
-            "context_lens": torch.zeros((heads, rows), dtype=torch.int32),
+            **tables(problem, heads, rows),
             "pages_per_block": pages_per_block,
         }
         outputs += ["page_table", "context_lens"]
@@ -98,6 +102,17 @@ def case(
         tolerances=grid,
         seed=seed,
     )
+
+
+def tables(problem: Problem, heads: int, rows: int) -> dict[str, torch.Tensor]:
+    """The outputs that a launch may go without."""
+    import torch
+
+    pages = problem.topk * problem.page_size // _PAGE_TOKENS
+    return {
+        "page_table": torch.zeros((heads, rows, pages), dtype=torch.int32),
+        "context_lens": torch.zeros((heads, rows), dtype=torch.int32),
+    }
 
 
 def hostile_scores(count: int, kind: int, generator: torch.Generator) -> torch.Tensor:
@@ -183,8 +198,9 @@ def workspace(flags: Mapping[str, Any], heads: int, rows: int, topk: int, device
 
     if flags["MERGE"] == "none":
         return {}
-    cap = 1 << (topk - 1).bit_length()
-    keys = torch.full((heads, rows, flags["SPLITS"], cap), (1 << 63) - 1, dtype=torch.int64, device=device)
+    keys = torch.full(
+        (heads, rows, flags["SPLITS"], capacity(topk)), (1 << 63) - 1, dtype=torch.int64, device=device
+    )
     made = {"partial_keys": keys}
     if flags["MERGE"] == "last":
         made["arrivals"] = torch.zeros((heads, rows), dtype=torch.int32, device=device)

@@ -9,7 +9,7 @@ from m3gen.evaluate.evaluation import Stage
 from m3gen.evaluate.timing import TIMINGS
 from m3gen.space import Config
 from m3gen.space.config import Value
-from m3gen.spec import CONTEXT_BUCKETS, MINIMAX_M3, Problem, Status
+from m3gen.spec import CONTEXT_BUCKETS, MINIMAX_M3, Problem, Status, dtype
 from m3gen.targets import ARCHITECTURES, Device, Vendor, default_device
 
 STATUSES: Mapping[Status, str] = {
@@ -88,6 +88,14 @@ def kv(problem: Problem) -> str:
     return problem.kv_dtype + ("/token" if problem.kv_scale == "per_token_head" else "")
 
 
+def dtypes(problem: Problem) -> str:
+    """`kv`, with the scales that an fp8 cache lacks, and with the model's dtype where it is not bf16 or the
+    cache's: "bf16", "e4m3fn", "e4m3fn/token", "e4m3fn/unscaled", "fp32 on e4m3fn"."""
+    unscaled = "/unscaled" if dtype(problem.kv_dtype).is_fp8 and problem.kv_scale == "none" else ""
+    model = "" if problem.q_dtype in ("bf16", problem.kv_dtype) else f"{problem.q_dtype} on "
+    return model + kv(problem) + unscaled
+
+
 def context(problem: Problem) -> str:
     """ "1,024", or "2,048 and up" where the op does the same work for every longer context."""
     longest = problem.with_load(problem.rows, CONTEXT_BUCKETS[-1])
@@ -133,6 +141,11 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """ "1 row", "1,024 rows"."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def counts(by_reason: Mapping[str, int]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -11,8 +13,8 @@ from m3gen.runtime.health import Watch
 from m3gen.runtime.plan import Plan
 from m3gen.runtime.step import Reason
 
-OPS = ("qk_norm_rope_insert", "kv_insert", "index_score", "index_topk", "sparse_decode", "dense_decode")
-_INSERT, _STORE, _SCORE, _SELECT, _ATTEND, _ATTEND_ALL = range(len(OPS))
+OPS = ("qk_norm_rope_insert", "kv_insert", "index_select", "sparse_decode", "dense_decode")
+_INSERT, _STORE, _SELECT, _ATTEND, _ATTEND_ALL = range(len(OPS))
 _NOTHING = torch.empty(0)
 
 
@@ -61,7 +63,7 @@ class DecodeLayer:
     `RuntimeError`.
     """
 
-    __slots__ = ("_cache", "_fixed", "_keywords", "_launches", "_now", "_watch", "_weights", "is_sparse", "layer")
+    __slots__ = ("_cache", "_insert", "_launches", "_now", "_plan", "_watch", "_weights", "is_sparse", "layer")
 
     def __init__(self, layer: int, cache: BoundLayer, now: Now, launches: list[int], watch: Watch | None) -> None:
         self.layer = layer
@@ -70,9 +72,9 @@ class DecodeLayer:
         self._now = now
         self._launches = launches
         self._watch = watch
+        self._plan: Plan | None = None
         self._weights: NormWeights | None = None
-        self._fixed: tuple[torch.Tensor, ...] = ()
-        self._keywords: dict[str, torch.Tensor | None] = {}
+        self._insert: Callable[..., None] = now.plan.insert
 
     def run(self, qkv: torch.Tensor, weights: NormWeights, out: torch.Tensor) -> None:
         """All of it: norm, rotate and insert, select where the layer is sparse, attend.
@@ -86,37 +88,38 @@ class DecodeLayer:
 
     def insert(self, qkv: torch.Tensor, weights: NormWeights) -> tuple[torch.Tensor, torch.Tensor]:
         """Norm and rotate the heads of each row, insert K, V and index K; q and index q in the state's buffers."""
-        now, plan = self._now, self._now.plan
-        if weights is not self._weights:
-            self._take(weights)
+        now = self._now
+        plan = now.plan
+        if plan is not self._plan or weights is not self._weights:
+            self._take(plan, weights)
         self._launches[_INSERT] += 1
         if self.is_sparse:
-            slots = now.index_slot_mapping
-            plan.insert(
-                qkv,
-                now.positions,
-                *self._fixed,
-                now.slot_mapping,
-                plan.q,
-                index_slot_mapping=slots,
-                **self._keywords,
-            )
+            index_slots = now.index_slot_mapping
+            self._insert(qkv, now.positions, slot_mapping=now.slot_mapping, index_slot_mapping=index_slots)
         else:
-            plan.insert_dense(qkv, now.positions, *self._fixed, now.slot_mapping, plan.q, **self._keywords)
+            self._insert(qkv, now.positions, slot_mapping=now.slot_mapping)
         return plan.q, plan.index_q
 
-    def _take(self, weights: NormWeights) -> None:
-        """Weights never change: what a launch takes of them is put together once."""
+    def _take(self, plan: Plan, weights: NormWeights) -> None:
+        """What does not change while steps are of one size: put together once."""
         cache = self._cache
-        self._weights = weights
-        self._fixed = (weights.cos_sin, weights.q, weights.k, cache.k, cache.v)
-        self._keywords = dict(cache.scales)
+        fixed: dict[str, torch.Tensor | None] = {
+            "cos_sin_cache": weights.cos_sin,
+            "q_weight": weights.q,
+            "k_weight": weights.k,
+            "k_cache": cache.k,
+            "v_cache": cache.v,
+            "q_out": plan.q,
+            **cache.scales,
+        }
         if self.is_sparse:
-            self._keywords |= {
+            fixed |= {
                 "index_q_weight": weights.index_q,
                 "index_k_weight": weights.index_k,
                 "index_cache": cache.index,
+                "index_q_out": plan.index_q,
             }
+        self._plan, self._weights, self._insert = plan, weights, partial(plan.insert, **fixed)
 
     def store(self, k: torch.Tensor, v: torch.Tensor, index_k: torch.Tensor | None = None) -> None:
         """Insert rows that are normed and rotated: k, v [rows, kv_heads, head_dim], index_k [rows, index_dim]."""
@@ -131,16 +134,15 @@ class DecodeLayer:
         )  # fmt: skip
 
     def select(self, index_q: torch.Tensor) -> torch.Tensor:
-        """The blocks of each row, int32 [index_heads, rows, topk], in the state's buffer until the next call.
+        """Score and select the blocks of each row: int32 [index_heads, rows, topk], in the state's buffer until the
+        next call. One launch or several, as the kernel was tuned.
 
         index_q [rows, index_heads, index_dim].
         """
         now = self._now
         plan = now.plan
-        self._launches[_SCORE] += 1
-        plan.score(index_q, self._cache.index, now.index_block_table, now.seq_lens, plan.scores)
         self._launches[_SELECT] += 1
-        plan.select(plan.scores, now.seq_lens, plan.ids)
+        plan.select(index_q, self._cache.index, now.index_block_table, now.seq_lens, plan.scores, plan.ids)
         return plan.ids
 
     def attend(self, q: torch.Tensor, out: torch.Tensor, ids: torch.Tensor | None = None) -> None:
@@ -162,4 +164,4 @@ class DecodeLayer:
         """No launch any more, and no cache kept alive."""
         self._now = Now(Plan(Reason.NO_CACHE))
         self._cache = BoundLayer(_NOTHING, _NOTHING, None, {})
-        self._weights, self._fixed, self._keywords = None, (), {}
+        self._plan, self._weights, self._insert = None, None, self._now.plan.insert

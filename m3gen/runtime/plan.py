@@ -31,13 +31,11 @@ class Plan:
         "ids",
         "index_q",
         "insert",
-        "insert_dense",
         "q",
         "query_len",
         "reason",
         "requests",
         "rows",
-        "score",
         "scores",
         "select",
         "specialised",
@@ -52,9 +50,7 @@ class Plan:
         self.steps = 0  # that ran by it
         self.q = self.index_q = self.scores = self.ids = torch.empty(0)
         nothing: Launch = partial(_no_launch, reason)
-        self.insert = self.insert_dense = self.store = self.score = self.select = self.attend = self.attend_all = (
-            nothing
-        )
+        self.insert = self.store = self.select = self.attend = self.attend_all = nothing
 
     def __repr__(self) -> str:
         if not self.specialised:

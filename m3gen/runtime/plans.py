@@ -110,14 +110,12 @@ def _plan(settings: Settings, chosen: Chosen, buffers: Buffers, requests: int, q
     plan.q, plan.index_q = buffers.q[:rows], buffers.index_q[:rows]
     plan.scores, plan.ids = buffers.scores[:, :rows], buffers.ids[:, :rows]
     if NORM in chosen:
-        plan.insert_dense = launch(NORM, eps=spec.rms_eps)
-        plan.insert = launch(NORM, eps=spec.rms_eps, index_q_out=plan.index_q)
+        plan.insert = launch(NORM, eps=spec.rms_eps)
     if STORE in chosen:
         plan.store = launch(STORE)
-    if "index_score" in chosen:
+    if "index_select" in chosen:
         forced = {"init_blocks": spec.init_blocks, "local_blocks": spec.local_blocks}
-        plan.score = launch("index_score", query_len=query_len, **forced)
-        plan.select = launch("index_topk", query_len=query_len)
+        plan.select = launch("index_select", query_len=query_len, **forced)
     attend = {"softmax_scale": spec.softmax_scale, "query_len": query_len}
     if "sparse_decode" in chosen:
         plan.attend = launch("sparse_decode", **attend)

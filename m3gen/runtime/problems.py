@@ -7,7 +7,7 @@ from dataclasses import replace
 from m3gen.runtime.settings import Settings
 from m3gen.spec import CONTEXT_BUCKETS, Problem, bucket
 
-SPARSE = ("index_score", "index_topk", "sparse_decode")
+SPARSE = ("index_select", "sparse_decode")
 DENSE = ("dense_decode",)
 NORM, STORE = "qk_norm_rope_insert", "kv_insert"
 
@@ -38,10 +38,8 @@ def problem(op: str, settings: Settings, query_len: int) -> Problem:
         context=bucket(settings.limits.model_len(), CONTEXT_BUCKETS),
     )
     index = replace(attention, kv_scale="none", group_size=shard.index_heads, kv_heads=1, head_dim=spec.index_dim)
-    if op == "index_score":
+    if op == "index_select":
         return replace(index, q_dtype=settings.index_q_name, kv_dtype=settings.index_name)
-    if op == "index_topk":
-        return replace(index, q_dtype="fp32", kv_dtype="fp32")
     if op in (NORM, STORE):  # they know tokens, not sequences
         return replace(attention, query_len=1, context=CONTEXT_BUCKETS[0])
     return attention

@@ -12,7 +12,7 @@ from m3gen.runtime import Dispatch, NoKernel, Rung, Selection
 from m3gen.spec import Problem
 
 Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
-OPS = ("qk_norm_rope_insert", "kv_insert", "index_score", "index_topk", "sparse_decode", "dense_decode")
+OPS = ("qk_norm_rope_insert", "kv_insert", "index_select", "sparse_decode", "dense_decode")
 
 
 @dataclass

@@ -15,7 +15,7 @@ from m3gen.evaluate.verification import Verification
 from m3gen.space import Config
 from m3gen.spec import Status
 from m3gen.store import Store
-from m3gen.targets import device
+from m3gen.targets import default_device, device
 from tests import problems
 from tests.cli.conftest import Run
 from tests.report import rows
@@ -29,10 +29,14 @@ class FakeGate:
 
     def __init__(self) -> None:
         self.asked: list[Candidate] = []
+        self.seeds: tuple[int, ...] = ()
         self.failing_warps = 0
 
-    def __call__(self, candidates: Sequence[Candidate], jobs: int) -> Iterator[tuple[Candidate, Verification]]:
+    def __call__(
+        self, candidates: Sequence[Candidate], jobs: int, seeds: tuple[int, ...] = (0, 1)
+    ) -> Iterator[tuple[Candidate, Verification]]:
         self.asked += candidates
+        self.seeds = seeds
         for one in candidates:
             wrong = one.config["num_warps"] == self.failing_warps
             yield one, rows.verification(Status.CORRECTNESS if wrong else Status.OK)
@@ -97,7 +101,8 @@ class TestStoredWinners:
         ran = run(*VERIFY, "--json")
         first, second = ran.object["verifications"]
         assert (ran.status, first["status"], second["status"]) == (1, "correctness", "ok")
-        assert first["cases"][1]["bounds"] == {"row_rms": 4e-3, "mean_abs": 2.5e-4, "max_abs": 1.7e-2}
+        bounds = {"row_rms": 4e-3, "mean_abs": 2.5e-4, "max_abs": 1.7e-2, "past_rounding": None}
+        assert first["cases"][1]["bounds"] == bounds
 
     def test_nothing_to_verify(self, run: Run, gate: FakeGate) -> None:
         assert "no such winner on gfx942" in run(*VERIFY, "--tp", "8").line
@@ -137,3 +142,66 @@ class TestGivenConfig:
 
     def test_a_store_would_not_be_used(self, run: Run, gate: FakeGate) -> None:
         assert "--config or --store" in run(*VERIFY, "--config", "{}", "--store", "sqlite:///x.db").line
+
+
+class TestDefaults:
+    @pytest.mark.parametrize("arch", problems.ARCHS)
+    @pytest.mark.parametrize(("mode", "seeds"), [("--all", (0, 1)), ("--quick", (0,))])
+    def test_every_op_is_verified_in_its_default(
+        self, run: Run, gate: FakeGate, arch: str, mode: str, seeds: tuple[int, ...]
+    ) -> None:
+        ran = run("verify", "--arch", arch, mode)
+        assert (ran.status, gate.seeds) == (0, seeds)
+        assert {one.problem.op for one in gate.asked} == set(ops.names())
+        for one in gate.asked:
+            assert one.config == ops.get(one.problem.op).default(one.problem, default_device(arch))
+        last = ran.out.splitlines()[-1]
+        assert last.startswith(f"{len(ops.names())} ops, {len(gate.asked)} problems, {2 * len(gate.asked)} cases")
+        assert "all passed; gate: interpreter; " in last
+
+    def test_a_line_stays_whole_on_a_narrow_terminal(
+        self, run: Run, gate: FakeGate, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "40")
+        ran = run(*VERIFY, "--quick")
+        assert "sparse_decode  e4m3fnuz  padding  ok  row rms 1.0e-03 of 3.0e-02" in ran.out.splitlines()
+
+    def test_the_long_ones_come_first(self, run: Run, gate: FakeGate) -> None:
+        run(*VERIFY, "--all")
+        first, last = gate.asked[0].problem, gate.asked[-1].problem
+        assert (first.op, first.query_len) == ("index_score", 4)
+        assert (last.op, last.rows) == ("index_topk", 256)
+
+    def test_ops_narrow_it(self, run: Run, gate: FakeGate) -> None:
+        run(*VERIFY, "--all", "--op", "kv_copy,kv_zero")
+        assert {one.problem.op for one in gate.asked} == {"kv_copy", "kv_zero"}
+
+    def test_a_failure_ends_with_1(self, run: Run, gate: FakeGate) -> None:
+        gate.failing_warps = 4
+        ran = run(*VERIFY, "--quick", "--op", "sparse_decode")
+        assert ran.status == 1
+        assert "1 op, 2 problems, 4 cases, 2 problems FAILED; gate: interpreter" in ran.out
+
+    def test_as_an_object(self, run: Run, gate: FakeGate) -> None:
+        ran = run(*VERIFY, "--quick", "--op", "kv_insert", "--json")
+        found = ran.object
+        assert {name: found[name] for name in ("ops", "problems", "cases", "failed", "gate")} == {
+            "ops": 1,
+            "problems": 2,
+            "cases": 4,
+            "failed": 0,
+            "gate": "interpreter",
+        }
+        assert [one["problem"]["op"] for one in found["verifications"]] == ["kv_insert"] * 2
+        assert found["verifications"][0]["cases"][0]["worst"] is None  # exact
+
+    @pytest.mark.parametrize(
+        "beside", [("--rows", "1"), ("--tp", "4"), ("--kv", "bf16"), ("--config", "{}"), ("--store", "sqlite://")]
+    )
+    def test_it_chooses_its_own_problems(self, run: Run, gate: FakeGate, beside: tuple[str, str]) -> None:
+        assert f"drop {beside[0]}" in run(*VERIFY, "--all", *beside).line
+        assert gate.asked == []
+
+    def test_all_and_quick_are_not_given_together(self, run: Run, gate: FakeGate) -> None:
+        assert "give one of them" in run(*VERIFY, "--all", "--quick").line
+        assert "unknown op 'kv_cpy'" in run(*VERIFY, "--all", "--op", "kv_cpy").line

@@ -150,6 +150,19 @@ def test_rounding_once_is_never_past_rounding_and_a_step_further_is(dtype: torch
     assert "past one rounding" in found
 
 
+def test_the_error_past_rounding_is_told_of_the_worst_output() -> None:
+    reference = torch.ones((2, 8), dtype=torch.float64)
+    off = reference.clone()
+    off[1, 3] += 0.25
+    outputs = {"a": reference.clone(), "b": off, "rows": torch.ones(2, dtype=torch.int32)}
+    found = compare(
+        outputs, dict.fromkeys("ab", reference) | {"rows": torch.ones(2)}, (), Tolerance(past_rounding=1)
+    )
+    assert found.past_rounding == pytest.approx(0.25)
+    assert found.reason == ""
+    assert judge(off, reference).past_rounding is None
+
+
 def test_fp32_arithmetic_before_the_rounding_is_what_the_bound_leaves_room_for() -> None:
     reference = torch.tensor([[1.0 + 2**-8 - 2**-30, 1.0]], dtype=torch.float64)  # just under a tie of bf16
     rounded_up = torch.tensor([[1.0 + 2**-7, 1.0]], dtype=torch.bfloat16)

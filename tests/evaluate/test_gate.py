@@ -84,6 +84,20 @@ FAULTS = (
         "RuntimeError: no such device",
     ),
     Fault("kernel raises", "row = tl.program_id(0)", "row = tl.arange(0, 3)", Status.RUNTIME, "power of 2"),
+    Fault(
+        "an offset wraps, and nothing shows",
+        "row = tl.program_id(0)\n",
+        "row = tl.program_id(0)\n    unused = (row + 1) * 0x7FFFFFFF\n",
+        Status.RUNTIME,
+        "int32 overflow",
+    ),
+    Fault(
+        "wraps at 32 bits and back",
+        "row = tl.program_id(0)",
+        "row = tl.program_id(0) + 2147483647 - 2147483647",
+        Status.RUNTIME,
+        "int32 overflow detected for operation add",
+    ),
     Fault("does not load", "import triton\n", "import tritone\n", Status.COMPILE, "tritone"),
     Fault("lacks its entry", "def double(", "def twice(", Status.COMPILE, "double"),
 )
@@ -169,6 +183,26 @@ def test_right_kernel_passes_every_case_under_both_seeds() -> None:
     assert verdict.on == verdict.environment["on"] == "interpreter"
     assert verdict.environment["torch"] == torch.__version__
     assert verdict.environment["triton"]
+
+
+def test_one_seed_is_half_the_cases() -> None:
+    op = Double()
+    verdict = verify(
+        op, Problem(op="double", arch="gfx942", compute_units=304), Config({}), source(TEMPLATE), (7,)
+    )
+    assert op.launches == [("plain", 7), ("strided", 7)]
+    assert len(verdict.cases) == 2
+
+
+def test_the_error_past_rounding_is_kept_where_it_is_bounded() -> None:
+    class Bounded(Double):
+        def tolerance(self, problem: Problem, grid: str) -> Tolerance:
+            return Tolerance(past_rounding=0.1)
+
+    assert all(case.past_rounding is None for case in judge(TEMPLATE).cases)
+    off = TEMPLATE.replace("* 2\n", "* 2.02\n")
+    errors = [case.past_rounding for case in judge(off, Bounded()).cases]
+    assert all(error is not None and 0.01 < error < 0.1 for error in errors)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "_"))

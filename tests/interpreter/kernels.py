@@ -213,3 +213,29 @@ def count_to_the_largest(x, y, BLOCK: tl.constexpr):
     for _ in range(tl.max(tl.load(x + tl.arange(0, BLOCK)), 0)):
         turns += 1
     tl.store(y, turns)
+
+
+@triton.jit
+def product(x, y, factor, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at) * factor)
+
+
+@triton.jit
+def ordered(x, result, what: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """The last dimension of [ROWS, COLUMNS], by the names of the language or by the network behind them."""
+    row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    values = tl.load(x + row[:, None] * COLUMNS + column[None, :])
+    if what == "topk":
+        values = tl.topk(values, K)
+    elif what == "topk by network":
+        values = tl.standard.sort_impl(values, k=K, descending=True)
+    elif what == "sort":
+        values = tl.sort(values)
+    elif what == "sort by network":
+        values = tl.standard.sort_impl(values)
+    elif what == "descending":
+        values = tl.sort(values, descending=True)
+    else:
+        values = tl.standard.sort_impl(values, descending=True)
+    tl.store(result + row[:, None] * K + tl.arange(0, K)[None, :], values)

@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from triton.runtime.errors import InterpreterError
+
+from m3gen.interpreter import interpreting, overflow_unchecked
 
 from . import kernels
 from .kernels import BF16, FLOAT8, all_codes, bits, launch
@@ -146,3 +149,15 @@ def test_sort_of_bf16() -> None:
     x, result = torch.randn(64).to(BF16), torch.empty(64, dtype=BF16)
     launch(kernels.sort, x, result, 64)
     assert torch.equal(result, x.sort().values)
+
+
+def test_an_integer_that_overflows_ends_the_launch_unless_unchecked() -> None:
+    x = torch.tensor([1, 1 << 30], dtype=torch.int32)
+    y = torch.zeros_like(x)
+    launch(kernels.product, x, y, 1, BLOCK=2)
+    assert torch.equal(y, x)
+    with pytest.raises(InterpreterError, match="int32 overflow detected for operation mul"):
+        launch(kernels.product, x, y, 2, BLOCK=2)
+    with interpreting(), overflow_unchecked():
+        kernels.product[(1,)](x, y, 2, BLOCK=2)
+    assert y.tolist() == [2, -(1 << 31)]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from m3gen import ops
 from m3gen.codegen import load_module, render, trace
 from m3gen.compiler.compile import prepare
+from m3gen.evaluate.gate import verify
 from m3gen.interpreter import interpreting
 from m3gen.ops import cache_inputs
 from m3gen.ops.kv_convert import page16_shapes
@@ -251,3 +252,14 @@ def test_to_page_16_and_back_is_the_identity(order: list[int], scale: str) -> No
         run(*middle, *back, there.flip(1), source_layout="page16", **extra)
     for before, after in zip(source, back, strict=True):
         assert torch.equal(before.contiguous().view(torch.uint8), after.contiguous().view(torch.uint8))
+
+
+def test_an_8_bit_cache_without_scales_was_to_be_gathered_in_the_models_dtype() -> None:
+    """Its cases and its example asked for rows that its launcher refuses: there is no scale to multiply by."""
+    of, device = cache_problems.problem("kv_gather", kv_dtype="e4m3fnuz")
+    op, config = ops.get("kv_gather"), cache_problems.config(of, device)
+    source = render(op, of, config)
+    (launch,) = trace(source, op.example(of, config))
+    assert launch.kernel == "gather_pages"
+    verdict = verify(op, of, config, source, seeds=(0,))
+    assert verdict.ok, verdict.reason

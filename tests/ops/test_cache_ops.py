@@ -141,6 +141,7 @@ GATED: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
     ("kv_copy", {}, {}),
     ("kv_copy", {"scale": "per_token_head", "kv_heads": 3, "arch": "gfx950"}, {"parts": 1}),
     ("kv_convert", {}, {}),
+    ("kv_convert", {"kv_dtype": "e4m3fnuz"}, {"tile_n": 64}),
     ("kv_convert", {"scale": "scalar"}, {"tile_n": 64}),
     ("kv_convert", {"scale": "per_token_head", "kv_heads": 2, "arch": "gfx950"}, {"tile_n": 64}),
     ("kv_zero", {}, {}),

@@ -11,7 +11,13 @@ from m3gen import ops
 from m3gen.codegen import render
 from tests.ops import index
 
-CASES = [("index_score", ("bf16", "bf16")), ("index_score", ("bf16", "fp8")), ("index_topk", ("fp32", "fp32"))]
+CASES = [
+    ("index_score", ("bf16", "bf16")),
+    ("index_score", ("bf16", "fp8")),
+    ("index_topk", ("fp32", "fp32")),
+    ("index_select", ("bf16", "bf16")),
+    ("index_select", ("bf16", "fp8")),
+]
 
 
 @pytest.mark.parametrize(("name", "dtypes"), CASES)

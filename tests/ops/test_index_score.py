@@ -90,17 +90,17 @@ def by_one_big_product(
 ) -> torch.Tensor:
     """The scores over gathered sequences, by masks and one reshape: nothing in common with the reference."""
     rows, heads, _ = q.shape
-    blocks = table.shape[1]
-    gathered = k[table.long()].reshape(len(lens), blocks * 128, 128).double()
+    blocks, (_, page, dim) = table.shape[1], k.shape
+    gathered = k[table.long()].reshape(len(lens), blocks * page, dim).double()
     request = torch.arange(rows) // query_len
     kv_len = torch.tensor(lens)[request] - query_len + torch.arange(rows) % query_len + 1
     products = torch.einsum("rhd,rtd->hrt", q.double(), gathered[request])
-    visible = torch.arange(blocks * 128) < kv_len[:, None]
-    products = torch.where(visible, products, float("-inf")).reshape(heads, rows, blocks, 128)
+    visible = torch.arange(blocks * page) < kv_len[:, None]
+    products = torch.where(visible, products, float("-inf")).reshape(heads, rows, blocks, page)
     scores = products.sort(-1).values[..., -1]  # NaN sorts last
     block = torch.arange(blocks)
-    seen = block * 128 < kv_len[:, None]
-    last = (kv_len[:, None] - 1) // 128
+    seen = block * page < kv_len[:, None]
+    last = (kv_len[:, None] - 1) // page
     scores = torch.where(seen & (block < init), torch.tensor(1e30).double(), scores)
     return torch.where(seen & (block > last - local), torch.tensor(1e29).double(), scores)
 

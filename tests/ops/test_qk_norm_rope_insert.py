@@ -118,3 +118,14 @@ def test_the_peers_grid(q_heads: int, kv_heads: int, scale: str) -> None:
         for name in ("q_out", "k_cache", "index_q_out", "index_cache"):
             if not dtype_of(outputs[name]).is_fp8:
                 assert torch.allclose(outputs[name].double(), reference[name], rtol=1e-2, atol=1e-2)
+
+
+def test_a_head_whose_squares_pass_fp32_comes_out_zero() -> None:
+    """In the kernel and in the reference: zero, not the unit vector it would be in wider arithmetic."""
+    of, device = cache_problems.problem("qk_norm_rope_insert")
+    case = cache_problems.case(of, device, "peers 7 tokens")
+    case.arguments["qkv"][3, :128] = 1e19
+    cache_problems.launch(of, device, dict(case.arguments))
+    assert not case.arguments["q_out"][3, 0].any()
+    assert not OP.reference(case)["q_out"][3, 0].any()
+    assert case.arguments["q_out"][3, 1].any()

@@ -160,8 +160,7 @@ def test_steps_of_a_layer_are_the_models_arithmetic(dtype: torch.dtype, query_le
     assert counters.launches == {
         "qk_norm_rope_insert": 4,
         "kv_insert": 0,
-        "index_score": 2,
-        "index_topk": 2,
+        "index_select": 2,
         "sparse_decode": 2,
         "dense_decode": 2,
     }

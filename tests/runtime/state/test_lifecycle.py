@@ -210,5 +210,5 @@ def test_a_kernel_is_bound_for_each_op_and_query_length() -> None:
     kernels = FakeKernels()
     one = state(kernels=kernels)
     assert [problem.query_len for problem in kernels["sparse_decode"].problems] == list(LIMITS.query_lens)
-    assert len(one.explain()) == 2 * 2 * 5  # query lengths, fake edges, ops
+    assert len(one.explain()) == 2 * 2 * 4  # query lengths, fake edges, ops
     assert one.settings.spec is SPEC

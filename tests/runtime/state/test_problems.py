@@ -36,7 +36,7 @@ def test_problems_of_the_runtime_are_those_that_are_tuned(
     )
     shard = MINIMAX_M3.shard(tensor_parallel)
     for op in (*ops_of(asked), "kv_insert"):
-        cache = Cache(name) if op == "index_score" else Cache(name, scale)
+        cache = Cache(name) if op == "index_select" else Cache(name, scale)
         tuned = ops.get(op).problem(device, shard, cache, query_len)
         assert tuned is not None
         found = problem(op, asked, query_len)

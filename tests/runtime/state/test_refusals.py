@@ -75,7 +75,7 @@ def test_all_reasons_come_at_once() -> None:
 
 def test_every_kernel_that_is_missing_is_named() -> None:
     kernels = FakeKernels(
-        index_topk=FakeOp("index_topk", missing="no selector"),
+        index_select=FakeOp("index_select", missing="no selector"),
         dense_decode=FakeOp("dense_decode", missing="no dense"),
     )
     with pytest.raises(Refused) as refused:
