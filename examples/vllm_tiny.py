@@ -10,7 +10,7 @@ is needed: install m3gen beside vLLM, set M3GEN_VLLM=1, and serve MiniMax-M3 as 
     prompt of 300 tokens, then ... ... ... ...; transformers: the same
     prompt of 60 tokens, then ... ... ... ...; transformers: the same
     m3gen took 3 of 4 steps; vLLM's own path: 1 (the step has no decode request)
-    launches: index_score 9, index_topk 9, sparse_decode 9
+    launches: index_select 9, sparse_decode 9
     sparse_decode, query length 1, up to 2 rows: ...
 """
 

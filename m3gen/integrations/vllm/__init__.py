@@ -12,7 +12,7 @@ exists, so nothing else can switch it on. An engine then takes, in `additional_c
     build     render a kernel that no table has, in the field's default configuration; false: refuse instead
     debug     hold every launch against its contract and watch outputs; a fault sends later steps to stock vLLM
 
-What runs: in sparse layers, the decode rows of a step go through m3gen's block score, top-k and attention, on vLLM's
+What runs: in sparse layers, the decode rows of a step go through m3gen's block selection and attention, on vLLM's
 own caches and metadata. Prefill rows, dense layers, and steps that m3gen cannot take are vLLM's, each with a reason
 that is counted. What m3gen cannot take at all is refused when the engine starts, with every reason.
 """

@@ -19,7 +19,7 @@ from m3gen.tables.load import load
 
 ARCH = "gfx942"
 _CHANGES: dict[str, dict[str, Any]] = {
-    "index_score": {"share": "blocks", "blocks": 8},
+    "index_select": {"form": "scores", "splits": 1},
     "sparse_decode": {"splits": 1, "tile_n": 64},
 }
 

@@ -32,7 +32,7 @@ def test_greedy_tokens_are_those_of_transformers(
     assert stand_ops.DECODE_ROWS.total() == 0
     assert counters.sizes == {(len(prompts), 1): steps}
     assert counters.fallbacks == {Reason.NO_DECODE: 1}
-    for op in ("index_score", "index_topk", "sparse_decode"):
+    for op in ("index_select", "sparse_decode"):
         assert counters.launches[op] == steps * SPARSE
     assert any(line.startswith("sparse_decode") and "override table" in line for line in kernels)
 
