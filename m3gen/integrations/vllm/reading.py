@@ -56,6 +56,7 @@ def read(
         ),
         features=frozenset(features(config, layers)),
         norm=False,
+        store=False,  # vLLM inserts by an operator of its own
         debug=options.debug,
     )
     return settings, refused
