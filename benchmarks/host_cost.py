@@ -1,6 +1,6 @@
 """What a step costs the host: planning it, and getting from a layer to its launches. Launches are stubs.
 
-    python benchmarks/host_cost.py
+    python benchmarks/host_cost.py [--vllm PATH]
 
 Prints, for a TP4 rank of MiniMax-M3 at 16 decode requests, the median over many rounds of: `plan` and `begin` of a
 step; each op of a layer, beside calling the same stub with the same arguments directly; and, where vLLM's files are
@@ -10,14 +10,17 @@ kernel runs.
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
+from peers import vllm
 
 from m3gen.runtime import LayerCache, Limits, ModelState, NormWeights, Settings, StepInputs
 from m3gen.spec import MINIMAX_M3
@@ -98,7 +101,35 @@ def bare(rank: Rank, op: str) -> Callable[[], Any]:
     return calls[op]
 
 
+class Stub:
+    """A kernel of vLLM's that launches nothing."""
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        return stub
+
+
+def of_vllm(folder: Path, rank: Rank) -> dict[str, Callable[[], Any]]:
+    """vLLM's Python wrappers of the same ops on the same step, every kernel that they launch a stub."""
+    theirs = vllm.load(folder)
+    for module in [module for name, module in sys.modules.items() if name.startswith("vllm.models.minimax_m3")]:
+        for name, value in list(vars(module).items()):
+            if hasattr(value, "fn") and hasattr(value, "run"):
+                setattr(module, name, Stub())
+    plan, cache, inputs = rank.plan(), rank.sparse._cache, rank.inputs
+    table, lens, kv = inputs.block_table, inputs.seq_lens, torch.zeros(PAGES, 1, 128, 256, dtype=torch.bfloat16)
+    longest, topk, heads = BLOCKS * 128, plan.ids.shape[-1], plan.ids.shape[0]
+    return {
+        "select": lambda: theirs.select(
+            plan.index_q, cache.index, table, lens, longest, topk, 0, 1, heads, 1, 1, out=plan.ids
+        ),
+        "attend": lambda: theirs.attend(plan.q, kv, plan.ids, table, lens, 1, 0.1, rank.out, 1, None, None),
+    }
+
+
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--vllm", type=Path, metavar="PATH", help=vllm.HOW)
+    given = parser.parse_args()
     rank = Rank()
     rank.begin()
     print(f"Python {sys.version.split()[0]}, torch {torch.__version__}; launches are stubs; microseconds, median")
@@ -114,6 +145,9 @@ def main() -> int:
         through, alone = microseconds(call), microseconds(bare(rank, op))
         print(f"{op:14} {through:6.2f}, the bare stub {alone:.2f}: {through - alone:.2f} over it")
     print(f"a sparse layer {microseconds(partial(layer.run, rank.qkv, rank.weights, rank.out)):6.2f}")
+    if given.vllm is not None:
+        for op, call in of_vllm(given.vllm, rank).items():
+            print(f"vLLM's {op:7} {microseconds(call):6.2f}")
     return 0
 
 

@@ -16,7 +16,8 @@ def ops_of(settings: Settings) -> tuple[str, ...]:
     """The ops that the model's layers need."""
     spec = settings.spec
     attention = (SPARSE if spec.layers > spec.dense_layers else ()) + (DENSE if spec.dense_layers else ())
-    return (NORM if settings.norm else STORE, *attention)
+    insert = (NORM,) if settings.norm else (STORE,) if settings.store else ()
+    return (*insert, *attention)
 
 
 def problem(op: str, settings: Settings, query_len: int) -> Problem:

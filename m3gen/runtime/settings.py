@@ -46,8 +46,8 @@ class Settings:
     `kv_scale`       "none", "scalar" or "per_token_head"
     `index_dtype`    of the index cache; None: as `dtype`. Index queries are fp8 beside fp8 keys, else in `dtype`
     `features`       what the engine has switched on of `Feature`
-    `norm`           whether layers get fused QKV rows; else the engine norms and rotates, and stores through
-                     `DecodeLayer.store` or by itself
+    `norm`           whether layers get fused QKV rows; else the engine norms and rotates by itself
+    `store`          without `norm`: whether rows are stored through `DecodeLayer.store`; else the engine stores them
     `debug`          hold every launch against its contract, and watch outputs and inputs for `health`
     """
 
@@ -63,6 +63,7 @@ class Settings:
     index_dtype: torch.dtype | None = None
     features: frozenset[Feature] = frozenset()
     norm: bool = True
+    store: bool = True
     debug: bool = False
 
     @property

@@ -35,8 +35,9 @@ def launch_all(layer: DecodeLayer, rows: int, settings: Settings) -> None:
         weights = NormWeights(weight, weight, zeros(1, spec.rotary_dim), *index)
         layer.run(zeros(rows, heads * spec.head_dim), weights, out)
         return
-    row = zeros(rows, shard.kv_heads, spec.head_dim)
-    layer.store(row, row, row[:, 0] if layer.is_sparse else None)
+    if settings.store:
+        row = zeros(rows, shard.kv_heads, spec.head_dim)
+        layer.store(row, row, row[:, 0] if layer.is_sparse else None)
     if layer.is_sparse:
         of = dtype(settings.index_q_name).torch()
         layer.select(torch.zeros(rows, shard.index_heads, spec.index_dim, dtype=of, device=settings.device))

@@ -10,7 +10,7 @@ import torch
 from m3gen.runtime import Feature, Limits, RefusalCode, Refused
 from m3gen.spec import ModelSpec
 from m3gen.testing.fake_kernels import FakeKernels, FakeOp
-from tests.runtime.state.tiny import SPEC, settings, state
+from tests.runtime.state.tiny import SPEC, caches, settings, state
 
 
 def limits(**changed: Any) -> Limits:
@@ -95,3 +95,11 @@ def test_what_a_model_does_not_need_is_not_asked_for() -> None:
 def test_an_engine_that_norms_needs_no_norm_kernel_and_may_rotate_otherwise() -> None:
     kernels = FakeKernels(qk_norm_rope_insert=FakeOp("qk_norm_rope_insert", missing="no norm"))
     state(settings(spec=spec(rotary_dim=128), norm=False), kernels).close()
+
+
+def test_an_engine_that_stores_needs_no_kernel_for_it() -> None:
+    kernels = FakeKernels(kv_insert=FakeOp("kv_insert", missing="no store"))
+    one = state(settings(norm=False, store=False), kernels)
+    one.initialize_kv_cache(caches())
+    one.warm_up()
+    assert one.counters.steps == 0
