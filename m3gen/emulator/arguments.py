@@ -37,8 +37,15 @@ def parameters(assembly: str) -> tuple[Parameter, ...]:
     return tuple(Parameter(int(offset), int(size), kind) for offset, size, kind in found)
 
 
-def pack(assembly: str, descriptor: Descriptor, values: Sequence[Value]) -> Array:
-    """The bytes of `values`, which are the first parameters; what follows (scratch pointers, hidden arguments) is 0.
+def pack(
+    assembly: str,
+    descriptor: Descriptor,
+    values: Sequence[Value],
+    grid: Sequence[int] = (1, 1, 1),
+    threads: int = 64,
+) -> Array:
+    """The bytes of `values`, which are the first parameters, and of the hidden arguments that say how large a launch
+    is: `grid` workgroups of `threads`. What else follows (scratch pointers, say) is 0.
 
     `ValueError` when there are more values than parameters.
     """
@@ -53,4 +60,23 @@ def pack(assembly: str, descriptor: Descriptor, values: Sequence[Value]) -> Arra
         else:
             bits = struct.pack(_FORMATS["i", place.size], int(value) & ((1 << 8 * place.size) - 1))
         data[place.offset : place.offset + place.size] = bits
+    sizes = _sizes(grid, threads)
+    for place in places[len(values) :]:
+        if place.kind in sizes:
+            data[place.offset : place.offset + place.size] = sizes[place.kind].to_bytes(place.size, "little")
     return np.frombuffer(data, np.uint8).copy()
+
+
+def dispatch_packet(grid: Sequence[int], threads: int) -> Array:
+    """What the dispatch pointer points to: a kernel dispatch packet (HSA Platform System Architecture Specification,
+    "AQL kernel dispatch packet") with its sizes, in work-items."""
+    x, y, z = grid
+    return np.frombuffer(
+        struct.pack("<HHHHHHIII", 0, 3, threads, 1, 1, 0, x * threads, y, z).ljust(64, b"\0"), np.uint8
+    )
+
+
+def _sizes(grid: Sequence[int], threads: int) -> dict[str, int]:
+    counts = {f"hidden_block_count_{axis}": size for axis, size in zip("xyz", grid, strict=True)}
+    groups = {f"hidden_group_size_{axis}": size for axis, size in zip("xyz", (threads, 1, 1), strict=True)}
+    return {**counts, **groups, "hidden_grid_dims": 3}

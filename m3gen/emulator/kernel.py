@@ -18,7 +18,7 @@ from typing import Any
 from m3gen.codegen.launch import Launch
 from m3gen.codegen.trace import argument
 from m3gen.compiler import triton_adapter
-from m3gen.emulator.arguments import Value, pack
+from m3gen.emulator.arguments import Value, dispatch_packet, pack
 from m3gen.emulator.faults import UnknownInstruction
 from m3gen.emulator.machine import Counts, Machine
 from m3gen.emulator.memory import Memory
@@ -106,12 +106,14 @@ class Emulator:
         """Run code on tensors and numbers by parameter name."""
         memory = Memory()
         values = [_value(memory, name, arguments[name]) for name in code.parameters]
-        data = pack(code.assembly, code.program.descriptor, values)
+        threads = 64 * code.waves
+        data = pack(code.assembly, code.program.descriptor, values, grid, threads)
         kernarg = memory.register_array("the kernel's arguments", data)
+        packet = memory.register_array("the dispatch packet", dispatch_packet(grid, threads))
         machine = self._machine(code)
         machine.memory, machine.seed = memory, self.seed + self.launches
         self.launches += 1
-        counts = machine.launch(grid, code.waves, code.shared_bytes, kernarg.start)
+        counts = machine.launch(grid, code.waves, code.shared_bytes, kernarg.start, packet.start)
         if self.profile:
             self.profiles.append(Profile(code, grid, counts))
         return counts

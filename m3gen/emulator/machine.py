@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,8 +69,9 @@ class Machine:
         self.counts = Counts.of(len(program.instructions))
         self._shared = Shared(1, 0)
 
-    def launch(self, grid: Sequence[int], waves: int, shared_bytes: int, kernarg: int) -> Counts:
-        """Run `grid` workgroups of `waves` waves; `kernarg` is the address of the arguments.
+    def launch(self, grid: Sequence[int], waves: int, shared_bytes: int, kernarg: int, packet: int = 0) -> Counts:
+        """Run `grid` workgroups of `waves` waves; `kernarg` is the address of the arguments, `packet` that of the
+        dispatch packet.
 
         Raises an `EmulationError` for what no kernel may do.
         """
@@ -82,23 +83,25 @@ class Machine:
             numbers = np.arange(start, min(start + _MOST_WORKGROUPS, total))
             self._shared = Shared(len(numbers), shared_bytes + self.program.descriptor.lds_bytes)
             ids = np.stack([numbers % x, numbers // x % y, numbers // (x * y)])
+            pointers = {"kernarg_segment_ptr": kernarg, "dispatch_ptr": packet}
             with np.errstate(all="ignore"):  # GPUs do not trap
-                self._run([self._group(numbers, ids, wave, kernarg) for wave in range(waves)], waves)
+                self._run([self._group(numbers, ids, wave, pointers) for wave in range(waves)], waves)
             self.counts.unwritten_shared += self._shared.unwritten
         return self.counts
 
-    def _group(self, numbers: Array, ids: Array, wave: int, kernarg: int) -> Group:
+    def _group(self, numbers: Array, ids: Array, wave: int, pointers: Mapping[str, int]) -> Group:
         """One wave of each workgroup, as the descriptor starts it."""
         descriptor = self.program.descriptor
         group = Group(numbers, np.arange(len(numbers)), np.full(len(numbers), wave))
         group.v[0] = np.arange(_WAVE * wave, _WAVE * (wave + 1), dtype=U32)[None, :]
         for name, register in descriptor.user_sgprs:
-            if name == "kernarg_segment_ptr":
-                group.put_scalar64(register, np.full((1, 1), kernarg, np.uint64))
+            if name in pointers:
+                group.put_scalar64(register, np.full((1, 1), pointers[name], np.uint64))
         length, offset = descriptor.kernarg_preload
         if length:
             first = descriptor.user_sgpr_count - length
-            words = self.memory.load(np.array([kernarg + 4 * offset]), 4 * length).view(U32)
+            at = pointers["kernarg_segment_ptr"] + 4 * offset
+            words = self.memory.load(np.array([at]), 4 * length).view(U32)
             for number in range(length):
                 group.s[first + number] = words[:, number : number + 1]
         register = descriptor.user_sgpr_count

@@ -102,6 +102,7 @@ def variant(problem: Problem) -> dict[str, str | int | bool]:
         "KV_SCALE": problem.kv_scale,
         "HEAD_DIM": problem.head_dim,
         "PAGE": problem.page_size,
+        "AMD": launch_space.is_amd(problem),
     }
 
 

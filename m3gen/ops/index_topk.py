@@ -123,7 +123,12 @@ class IndexTopk:
         return problem
 
     def variant(self, problem: Problem) -> Mapping[str, str | int | bool]:
-        return {"PAGE": problem.page_size, "TOPK": problem.topk, "CAP": topk_inputs.capacity(problem.topk)}
+        return {
+            "PAGE": problem.page_size,
+            "TOPK": problem.topk,
+            "CAP": topk_inputs.capacity(problem.topk),
+            "AMD": launch_space.is_amd(problem),
+        }
 
     def flags(self, problem: Problem, config: Config) -> Mapping[str, Any]:
         return {

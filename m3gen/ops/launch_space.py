@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from m3gen.space import Choice, Config, Constraint, Flag, Parameter, PowerOfTwo
-from m3gen.targets import Device, Vendor
+from m3gen.spec import Problem
+from m3gen.targets import Device, Vendor, architecture
 
 Values = Mapping[str, Any]
 
@@ -84,3 +85,8 @@ def options(config: Config) -> list[tuple[str, int | bool]]:
 def field_default(device: Device) -> dict[str, Any]:
     """Triton's own defaults, which vLLM's decode kernels run with."""
     return {parameter.name: parameter.default for parameter in parameters(device)}
+
+
+def is_amd(problem: Problem) -> bool:
+    """Whether the problem is for a GPU of AMD's."""
+    return architecture(problem.arch).vendor is Vendor.AMD
