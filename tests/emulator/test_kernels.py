@@ -90,6 +90,14 @@ def test_programs_that_part_and_meet(arch: str) -> None:
     assert out.tolist() == [int(value).bit_length() - 1 for value in x.tolist()]
 
 
+@pytest.mark.parametrize("arch", ARCHS)
+def test_a_kernel_knows_how_large_its_launch_is(arch: str) -> None:
+    out = torch.zeros(3, dtype=torch.int32)
+    with emulating(arch):
+        kernels.sizes[(5, 3, 2)](out, BLOCK=64)
+    assert out.tolist() == [5, 3, 2]
+
+
 def test_code_is_compiled_once_for_each_specialisation() -> None:
     x, y, out = torch.randn(1024), torch.randn(1024), torch.empty(1024)
     with emulating("gfx942") as emulator:
