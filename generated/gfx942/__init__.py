@@ -2,11 +2,12 @@
 
 MODULES = {
     "sparse_decode": {
-        "5d89863e": "sparse_decode_5d89863e",
-        "6a0217c1": "sparse_decode_6a0217c1",
-        "96fce0ce": "sparse_decode_96fce0ce",
-        "97f66c46": "sparse_decode_97f66c46",
-        "d8452f46": "sparse_decode_d8452f46",
-        "ee3ffba5": "sparse_decode_ee3ffba5",
+        "04b76125": "sparse_decode_04b76125",
+        "1c65e5c6": "sparse_decode_1c65e5c6",
+        "476e1c23": "sparse_decode_476e1c23",
+        "4e3ec553": "sparse_decode_4e3ec553",
+        "78116db4": "sparse_decode_78116db4",
+        "a9d8e378": "sparse_decode_a9d8e378",
+        "b0b3e7d6": "sparse_decode_b0b3e7d6",
     },
 }

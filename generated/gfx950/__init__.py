@@ -2,12 +2,12 @@
 
 MODULES = {
     "sparse_decode": {
-        "1091d78f": "sparse_decode_1091d78f",
-        "21df1141": "sparse_decode_21df1141",
+        "0fc0edd6": "sparse_decode_0fc0edd6",
+        "13971bd6": "sparse_decode_13971bd6",
         "6212739f": "sparse_decode_6212739f",
+        "656aeba2": "sparse_decode_656aeba2",
+        "7b08fa9b": "sparse_decode_7b08fa9b",
+        "b0485a9a": "sparse_decode_b0485a9a",
         "bcc6f712": "sparse_decode_bcc6f712",
-        "c95edc13": "sparse_decode_c95edc13",
-        "ce882466": "sparse_decode_ce882466",
-        "f6676dee": "sparse_decode_f6676dee",
     },
 }
