@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import torch
 
@@ -93,33 +93,28 @@ class DecodeLayer:
         if plan is not self._plan or weights is not self._weights:
             self._take(plan, weights)
         self._launches[_INSERT] += 1
-        if self.is_sparse:
-            index_slots = now.index_slot_mapping
-            self._insert(qkv, now.positions, slot_mapping=now.slot_mapping, index_slot_mapping=index_slots)
-        else:
-            self._insert(qkv, now.positions, slot_mapping=now.slot_mapping)
+        self._insert(qkv, now.positions, now.slot_mapping, now.index_slot_mapping)
         return plan.q, plan.index_q
 
     def _take(self, plan: Plan, weights: NormWeights) -> None:
-        """What does not change while steps are of one size: put together once."""
-        cache = self._cache
-        fixed: dict[str, torch.Tensor | None] = {
-            "cos_sin_cache": weights.cos_sin,
-            "q_weight": weights.q,
-            "k_weight": weights.k,
-            "k_cache": cache.k,
-            "v_cache": cache.v,
-            "q_out": plan.q,
-            **cache.scales,
-        }
-        if self.is_sparse:
-            fixed |= {
-                "index_q_weight": weights.index_q,
-                "index_k_weight": weights.index_k,
-                "index_cache": cache.index,
-                "index_q_out": plan.index_q,
-            }
-        self._plan, self._weights, self._insert = plan, weights, partial(plan.insert, **fixed)
+        """What does not change while steps are of one size, put together once: arguments that are spelled out cost
+        half of those in a mapping."""
+        self._plan, self._weights = plan, weights
+        cache, w, q, index_q = self._cache, weights, plan.q, plan.index_q
+        launch = getattr(plan.insert, "func", plan.insert)
+        fixed = {**getattr(plan.insert, "keywords", {}), **cache.scales}
+
+        def dense(qkv: torch.Tensor, positions: Any, slots: Any, index_slots: Any) -> None:
+            launch(qkv, positions, w.cos_sin, w.q, w.k, cache.k, cache.v, slots, q, **fixed)
+
+        def sparse(qkv: torch.Tensor, positions: Any, slots: Any, index_slots: Any) -> None:
+            launch(
+                qkv, positions, w.cos_sin, w.q, w.k, cache.k, cache.v, slots, q, index_q_weight=w.index_q,
+                index_k_weight=w.index_k, index_cache=cache.index, index_slot_mapping=index_slots,
+                index_q_out=index_q, **fixed,
+            )  # fmt: skip
+
+        self._insert = sparse if self.is_sparse else dense
 
     def store(self, k: torch.Tensor, v: torch.Tensor, index_k: torch.Tensor | None = None) -> None:
         """Insert rows that are normed and rotated: k, v [rows, kv_heads, head_dim], index_k [rows, index_dim]."""
