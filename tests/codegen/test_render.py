@@ -85,6 +85,7 @@ def test_the_source_names_every_template_it_came_from() -> None:
         "checks.py.jinja",
         "module.py.jinja",
         "sparse_decode.py.jinja",
+        "arrive.jinja",
         "attend_checks.jinja",
         "attend_setup.jinja",
         "attend_store.jinja",
