@@ -30,7 +30,9 @@ def main(arch: str = "gfx942") -> int:
     problem = problem.with_load(rows=len(LENGTHS), context=max(LENGTHS))
     config = op.default(problem, device)
     launcher = getattr(load_module(render(op, problem, config)), op.name)
-    builder = decode_inputs.CaseBuilder(problem, op.flags(problem, config), decode_inputs.Layout(), seed=0, lists=True)
+    builder = decode_inputs.CaseBuilder(
+        problem, op.flags(problem, config), decode_inputs.Layout(), seed=0, lists=True
+    )
     arguments = builder.case("bench", LENGTHS).arguments
 
     started = time.process_time()
