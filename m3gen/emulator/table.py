@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from m3gen.emulator.faults import UnknownInstruction
-from m3gen.emulator.group import Array, Group, spread
+from m3gen.emulator.group import Group
 from m3gen.emulator.program import Instruction
 
 if TYPE_CHECKING:
@@ -101,9 +101,3 @@ def _add(spec: Spec) -> None:
     if spec.mnemonic in TABLE:
         raise ValueError(f"{spec.mnemonic} is in the table twice")
     TABLE[spec.mnemonic] = spec
-
-
-def lanes_of(value: Array, group: Group) -> Array:
-    """Broadcast to a row for each wave."""
-
-    return spread(value, group.size)
