@@ -18,7 +18,7 @@ class MissingWait(EmulationError):
 
 
 class Hang(EmulationError):
-    """More instructions than any kernel needs, or waves that wait for each other."""
+    """More branches than any kernel needs."""
 
 
 class UnknownInstruction(UserError):

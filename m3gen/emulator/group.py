@@ -23,16 +23,15 @@ _ZERO_LANES = np.zeros((1, 64), U32)
 @dataclass(slots=True)
 class Pending:
     """A memory operation under way. `complete(group, *data)` carries it out; `data` has a row for each wave.
-    `writes` and `reads` are bits of registers, see `Group.bit`; `ordered` is False for what may overtake."""
+    `writes` are bits of registers, see `Group.bit`; `ordered` is False for what may overtake."""
 
     complete: Callable[..., None]
     data: tuple[Array, ...]
     writes: int = 0
-    reads: int = 0
     ordered: bool = True
 
     def take(self, rows: Array) -> Pending:
-        return Pending(self.complete, tuple(one[rows] for one in self.data), self.writes, self.reads, self.ordered)
+        return Pending(self.complete, tuple(one[rows] for one in self.data), self.writes, self.ordered)
 
 
 @dataclass(slots=True)

@@ -68,6 +68,7 @@ class Machine:
         self._touched = [touched(line) for line in program.instructions]
         self.counts = Counts.of(len(program.instructions))
         self._shared = Shared(1, 0)
+        self._left = np.zeros(0, I64)  # waves of each workgroup that have not ended
 
     def launch(self, grid: Sequence[int], waves: int, shared_bytes: int, kernarg: int, packet: int = 0) -> Counts:
         """Run `grid` workgroups of `waves` waves; `kernarg` is the address of the arguments, `packet` that of the
@@ -83,9 +84,10 @@ class Machine:
             numbers = np.arange(start, min(start + _MOST_WORKGROUPS, total))
             self._shared = Shared(len(numbers), shared_bytes + self.program.descriptor.lds_bytes)
             ids = np.stack([numbers % x, numbers // x % y, numbers // (x * y)])
+            self._left = np.full(len(numbers), waves)
             pointers = {"kernarg_segment_ptr": kernarg, "dispatch_ptr": packet}
             with np.errstate(all="ignore"):  # GPUs do not trap
-                self._run([self._group(numbers, ids, wave, pointers) for wave in range(waves)], waves)
+                self._run([self._group(numbers, ids, wave, pointers) for wave in range(waves)])
             self.counts.unwritten_shared += self._shared.unwritten
         return self.counts
 
@@ -115,13 +117,13 @@ class Machine:
 
     # the scheduler
 
-    def _run(self, groups: list[Group], waves: int) -> None:
+    def _run(self, groups: list[Group]) -> None:
         """Until every wave has ended. The group that is furthest behind goes first, so that waves which parted meet
         again; of the waves of a workgroup, whichever the seed says."""
         ready, blocked = list(groups), list[Group]()
         while ready or blocked:
             if not ready:
-                ready, blocked = self._released(blocked, waves)
+                ready, blocked = self._released(blocked)
                 continue
             group = self._next(ready)
             for part in self._advance(group):
@@ -139,14 +141,13 @@ class Machine:
                 first = first.meet(other)
         return first
 
-    def _released(self, blocked: list[Group], waves: int) -> tuple[list[Group], list[Group]]:
-        """Groups whose workgroups have arrived whole go on."""
-        arrived = np.concatenate([group.workgroup for group in blocked])
-        numbers, counts = np.unique(arrived, return_counts=True)
-        whole = numbers[counts == waves]
+    def _released(self, blocked: list[Group]) -> tuple[list[Group], list[Group]]:
+        """Groups whose workgroups have arrived whole go on; waves that have ended are not waited for."""
+        arrived = np.bincount(np.concatenate([group.row for group in blocked]), minlength=len(self._left))
+        whole = (arrived == self._left).nonzero()[0]
         ready, waiting = list[Group](), list[Group]()
         for group in blocked:
-            released = np.isin(group.workgroup, whole)
+            released = np.isin(group.row, whole)
             if released.all():
                 parts = [(group, True)]
             elif not released.any():
@@ -156,9 +157,6 @@ class Machine:
             for part, free in parts:
                 part.arrived = not free
                 (ready if free else waiting).append(part)
-        if not ready:
-            line = self.program.instructions[blocked[0].pc - 1]
-            raise Hang(f"waves of a workgroup wait at a barrier that others never reach, {line.where}")
         return ready, waiting
 
     def _advance(self, group: Group) -> list[Group]:
@@ -184,6 +182,7 @@ class Machine:
             if found == "end":
                 group.vm.drain(group, 0)
                 group.lgkm.drain(group, 0)
+                np.subtract.at(self._left, group.row, 1)
                 return []
             group.steps += 1
             if group.steps > _MOST_STEPS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -387,8 +386,3 @@ def _dpp_lanes(line: Instruction) -> tuple[Array, Array]:
         "wave_shr": (LANES - 1, LANES >= 1),
     }[control]
     return np.clip(source, 0, 63), valid
-
-
-def float_bits(value: float) -> int:
-    """fp32 bits of a number."""
-    return int(struct.unpack("<I", struct.pack("<f", value))[0])
