@@ -10,6 +10,7 @@ A launch is specialised and compiled as the JIT would for this GPU, and its code
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,8 +21,9 @@ from m3gen.codegen.trace import argument
 from m3gen.compiler import triton_adapter
 from m3gen.emulator.arguments import Value, dispatch_packet, pack
 from m3gen.emulator.faults import UnknownInstruction
-from m3gen.emulator.machine import Counts, Machine
+from m3gen.emulator.machine import Machine
 from m3gen.emulator.memory import Memory
+from m3gen.emulator.profile import Profile
 from m3gen.emulator.program import Program, parse
 from m3gen.errors import UserError
 from m3gen.targets import Architecture, Vendor, architecture
@@ -37,15 +39,6 @@ class Code:
     waves: int
     shared_bytes: int
     parameters: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """One launch: its code and what it counted."""
-
-    code: Code
-    grid: tuple[int, int, int]
-    counts: Counts
 
 
 @dataclass
@@ -102,7 +95,7 @@ class Emulator:
             )
         return known
 
-    def execute(self, code: Code, grid: tuple[int, int, int], arguments: Mapping[str, Any]) -> Counts:
+    def execute(self, code: Code, grid: tuple[int, int, int], arguments: Mapping[str, Any]) -> None:
         """Run code on tensors and numbers by parameter name."""
         memory = Memory()
         values = [_value(memory, name, arguments[name]) for name in code.parameters]
@@ -113,10 +106,11 @@ class Emulator:
         machine = self._machine(code)
         machine.memory, machine.seed = memory, self.seed + self.launches
         self.launches += 1
-        counts = machine.launch(grid, code.waves, code.shared_bytes, kernarg.start, packet.start)
-        if self.profile:
-            self.profiles.append(Profile(code, grid, counts))
-        return counts
+        started = time.perf_counter()
+        recording = machine.launch(grid, code.waves, code.shared_bytes, kernarg.start, packet.start)
+        if recording is not None:
+            seconds = time.perf_counter() - started
+            self.profiles.append(Profile(code.name, self.arch, grid, code.waves, code.program, recording, seconds))
 
     def _machine(self, code: Code) -> Machine:
         """Decoded once for each code."""
