@@ -52,6 +52,7 @@ class Emulator:
     profile: bool = False
     profiles: list[Profile] = field(default_factory=list)
     launches: int = 0
+    running: str = ""  # the kernel that was launched last
 
     def __post_init__(self) -> None:
         self._architecture: Architecture = architecture(self.arch)
@@ -83,7 +84,7 @@ class Emulator:
         specialised = triton_adapter.specialise(kernel, launch, self._architecture)
         key = specialised.identity + triton_adapter.kernel_text(kernel)
         if (known := self._codes.get(key)) is None:
-            build = triton_adapter.build(specialised)
+            build = triton_adapter.build(specialised, lines=True)
             signature = specialised.source.signature
             known = self._codes[key] = Code(
                 name=launch.kernel,
@@ -105,7 +106,7 @@ class Emulator:
         packet = memory.register_array("the dispatch packet", dispatch_packet(grid, threads))
         machine = self._machine(code)
         machine.memory, machine.seed = memory, self.seed + self.launches
-        self.launches += 1
+        self.launches, self.running = self.launches + 1, code.name
         started = time.perf_counter()
         recording = machine.launch(grid, code.waves, code.shared_bytes, kernarg.start, packet.start)
         if recording is not None:

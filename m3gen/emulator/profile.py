@@ -152,14 +152,18 @@ class Profile:
         """Instructions that waves executed."""
         return self._by(self.units, self.counts.waves)
 
+    @cached_property
+    def clocks(self) -> Array:
+        """Clocks that each instruction held its unit, all waves together, int64 [instructions]: of the SIMD, but of the
+        compute unit for the LDS, whose clocks are passes."""
+        shared = np.array([unit == LDS for unit in self.units])
+        passes = np.maximum(self.counts.passes, self.counts.waves)
+        return np.where(shared, passes, self.counts.waves * self.cycles)
+
     @property
     def clocks_by_unit(self) -> dict[str, int]:
-        """Clocks that they held their units, all waves together; LDS: one for each pass."""
-        shared = np.array([unit == LDS for unit in self.units])
-        clocks = np.where(
-            shared, np.maximum(self.counts.passes, self.counts.waves), self.counts.waves * self.cycles
-        )
-        return self._by(self.units, clocks)
+        """See `clocks`."""
+        return self._by(self.units, self.clocks)
 
     @property
     def matrix_passes(self) -> int:
@@ -303,8 +307,11 @@ def space(line: Instruction) -> str:
     if name.startswith("s_") and "_load_" in name:
         return "scalar_read"
     if name.startswith("ds_"):
-        kind = {"read": "read", "write": "written"}.get(name.split("_")[1].rstrip("2"))
-        return f"shared_{kind}" if kind else "" if "permute" in name or "swizzle" in name else "shared_atomic"
+        if name.startswith("ds_read"):
+            return "shared_read"
+        if name.startswith("ds_write"):
+            return "shared_written"
+        return "" if "permute" in name or "swizzle" in name else "shared_atomic"
     where, _, action = name.partition("_")
     if where not in ("global", "buffer", "flat", "scratch"):
         return ""
