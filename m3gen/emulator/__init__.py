@@ -4,8 +4,9 @@ from m3gen.emulator.faults import EmulationError, Hang, MemoryFault, MissingWait
 from m3gen.emulator.kernel import Code, Emulator, emulating
 from m3gen.emulator.machine import Machine
 from m3gen.emulator.memory import Memory
-from m3gen.emulator.profile import Counts, Profile, Recording, Trace
+from m3gen.emulator.profile import Profile, Trace
 from m3gen.emulator.program import Program, parse
+from m3gen.emulator.recording import Counts, Recording
 
 __all__ = [
     "Code",

@@ -84,7 +84,7 @@ class Emulator:
         specialised = triton_adapter.specialise(kernel, launch, self._architecture)
         key = specialised.identity + triton_adapter.kernel_text(kernel)
         if (known := self._codes.get(key)) is None:
-            build = triton_adapter.build(specialised, lines=True)
+            build = triton_adapter.build(specialised, line_info=True)
             signature = specialised.source.signature
             known = self._codes[key] = Code(
                 name=launch.kernel,

@@ -11,9 +11,10 @@ import numpy as np
 from m3gen.emulator.faults import EmulationError, Hang, MemoryFault, MissingWait
 from m3gen.emulator.group import I64, U32, Array, Group, Pending, Queue
 from m3gen.emulator.memory import Memory
-from m3gen.emulator.profile import Recording, space
+from m3gen.emulator.profile import space
 from m3gen.emulator.program import Instruction, Program
 from m3gen.emulator.recorder import Recorder
+from m3gen.emulator.recording import Recording
 from m3gen.emulator.registers import touched
 from m3gen.emulator.shared import Shared
 from m3gen.emulator.table import Spec, Step, find
@@ -49,6 +50,7 @@ class Machine:
             self._steps.append(spec.build(line, self))
         self._touched = [touched(line) for line in program.instructions]
         self._recorder: Recorder | None = None
+        self.unwritten_shared = 0  # bytes of the LDS that the last launch read before anybody wrote them
         self._shared = Shared(1, 0)
         self._left = np.zeros(0, I64)  # waves of each workgroup that have not ended
 
@@ -63,6 +65,7 @@ class Machine:
         x, y, z = (*grid, 1, 1)[:3]
         total = x * y * z
         self._random = random.Random(self.seed)
+        self.unwritten_shared = 0
         self._recorder = Recorder(self.program.instructions, self.specs, self.arch) if self.profile else None
         for start in range(0, total, _MOST_WORKGROUPS):
             numbers = np.arange(start, min(start + _MOST_WORKGROUPS, total))
@@ -72,9 +75,8 @@ class Machine:
             pointers = {"kernarg_segment_ptr": kernarg, "dispatch_ptr": packet}
             with np.errstate(all="ignore"):  # GPUs do not trap
                 self._run([self._group(numbers, ids, wave, pointers) for wave in range(waves)])
-            if self._recorder:
-                self._recorder.unwritten_shared += self._shared.unwritten
-        return self._recorder.recording() if self._recorder else None
+            self.unwritten_shared += self._shared.unwritten
+        return self._recorder.recording(self.unwritten_shared) if self._recorder else None
 
     def _group(self, numbers: Array, ids: Array, wave: int, pointers: Mapping[str, int]) -> Group:
         """One wave of each workgroup, as the descriptor starts it."""

@@ -12,8 +12,8 @@ import numpy as np
 from m3gen.emulator.banks import passes
 from m3gen.emulator.group import I64, Array, Group, Pending
 from m3gen.emulator.isa.control import counters
-from m3gen.emulator.profile import LINE_BYTES, Access, Counts, Footprint, Recording, Segment
 from m3gen.emulator.program import Instruction
+from m3gen.emulator.recording import LINE_BYTES, Access, Counts, Footprint, Recording, Segment
 from m3gen.emulator.table import WAIT, Spec
 
 _SHIFT = LINE_BYTES.bit_length() - 1
@@ -39,7 +39,6 @@ class Recorder:
         self._outstanding, self._awaited = np.zeros((2, self._size), I64), np.zeros((2, self._size), I64)
         self._sums = np.zeros((5, self._size), I64)  # bytes, lines, bytes of the LDS, passes, conflicts
         self._read, self._written = list[Array](), list[Array]()
-        self.unwritten_shared = 0
 
     def begin(self, group: Group) -> None:
         """The machine turns to a group."""
@@ -133,7 +132,7 @@ class Recorder:
         self._sums[:, self._index[line.line]] += values.sum(axis=1)
         segment.accesses.append(Access(position, group.workgroup, values.astype(np.int32)))
 
-    def recording(self) -> Recording:
+    def recording(self, unwritten_shared: int) -> Recording:
         waves = np.zeros(self._size, I64)
         for segment in self._segments:
             waves += len(segment.workgroups) * np.bincount(segment.instructions, minlength=self._size)
@@ -149,7 +148,7 @@ class Recorder:
             taken=self._taken,
             outstanding=self._outstanding,
             awaited=self._awaited,
-            unwritten_shared=self.unwritten_shared,
+            unwritten_shared=unwritten_shared,
         )
         return Recording(counts, _footprint(self._read, self._written), tuple(self._segments))
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from m3gen.emulator.profile import LINE_BYTES, Profile, space
+from m3gen.emulator.profile import Profile, space
+from m3gen.emulator.recording import LINE_BYTES
 from m3gen.emulator.table import BRANCH, LDS, MATRIX, TRANSCENDENTAL, VALU, VMEM, WAIT
 
 WIDTH = 140
@@ -33,11 +34,13 @@ def header(profile: Profile) -> list[str]:
     ]
     if totals["matrix_passes"]:
         lines.append(f"matrix unit: {totals['matrix_passes']:,} passes of 4 clocks")
-    lines.append(
-        f"memory: {_counted(asked, 'byte')} asked in {_counted(totals['lines_touched'], 'line')} of {LINE_BYTES} "
-        f"({_share(asked, totals['lines_touched'] * LINE_BYTES)} of them used); {totals['lines']:,} different lines: "
-        f"{totals['lines_read']:,} read, {totals['lines_written']:,} written; {totals['workgroup_lines']:,} by workgroup"
-    )
+    touched = totals["lines_touched"]
+    lines += [
+        f"memory: {_counted(asked, 'byte')} asked in {_counted(touched, 'line')} of {LINE_BYTES}, "
+        f"{_share(asked, touched * LINE_BYTES)} of them used",
+        f"different lines: {totals['lines']:,}, {totals['lines_read']:,} read and {totals['lines_written']:,} written; "
+        f"{totals['workgroup_lines']:,} when each workgroup counts its own",
+    ]
     lines.append("bytes: " + _joined({name: count for name, count in traffic.items() if count}))
     if totals["lds_passes"]:
         lines.append(
@@ -126,8 +129,6 @@ def _counted(count: int, name: str) -> str:
 
 
 def _joined(numbers: dict[str, int]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in _sorted(numbers.items()))
-
-
-def _sorted(items: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    return sorted(items, key=lambda item: -item[1])
+    """The largest first."""
+    ordered = sorted(numbers.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in ordered)
