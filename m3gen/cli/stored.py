@@ -33,7 +33,7 @@ def winner_row(store: Store, winner: Winner) -> WinnerRow:
         waves_per_simd=widest.waves_per_simd if widest else 0.0,
         workgroups_per_cu=widest.workgroups_per_cu if widest else 0,
         verification=winner.verification,
-        default_config=ops.get(problem.op).default(problem, device_of(problem)),
+        field_config=ops.field_config(ops.get(problem.op), problem, device_of(problem)),
     )
 
 

@@ -7,9 +7,9 @@ from functools import cache
 from importlib import import_module
 
 from m3gen.errors import UserError
-from m3gen.ops.base import Cache, Case, Op, Tolerance, Work
+from m3gen.ops.base import Cache, Case, Op, Tolerance, Work, field_config
 
-__all__ = ["Cache", "Case", "Op", "Tolerance", "Work", "get", "names"]
+__all__ = ["Cache", "Case", "Op", "Tolerance", "Work", "field_config", "get", "names"]
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from m3gen.space import Config, Space
 from m3gen.spec import MINIMAX_M3, Problem, Shard
@@ -113,7 +113,8 @@ class Op(Protocol):
         ...
 
     def default(self, problem: Problem, device: Device) -> Config:
-        """What the field hard-codes today for this problem: the baseline of every ratio."""
+        """What runs where nothing was tuned: in the space, no scratch, no spill. The field's constants where they
+        allow that."""
         ...
 
     def canonical(self, problem: Problem) -> Problem:
@@ -149,6 +150,20 @@ class Op(Protocol):
     def tolerance(self, problem: Problem, grid: str) -> Tolerance:
         """Bounds for one grid of cases."""
         ...
+
+
+@runtime_checkable
+class HasField(Protocol):
+    """An op whose default departs from what the field hard-codes."""
+
+    def field(self, problem: Problem, device: Device) -> Config:
+        """What the field hard-codes today for this problem, or the nearest that fits."""
+        ...
+
+
+def field_config(op: Op, problem: Problem, device: Device) -> Config:
+    """What the field hard-codes for this problem: the baseline of every ratio."""
+    return op.field(problem, device) if isinstance(op, HasField) else op.default(problem, device)
 
 
 def decode_problem(op: str, device: Device, shard: Shard, cache: Cache, query_len: int) -> Problem:

@@ -66,6 +66,18 @@ class SparseDecode:
         return Space(parameters, [page_parts, *decode_attention.constraints(problem, device)])
 
     def default(self, problem: Problem, device: Device) -> Config:
+        """The field's, but on AMD unmasked half-page tiles that are not pipelined: with whole pages up to 173 scalar
+        registers spill into vector lanes (Triton 3.9; docs/matrix.md)."""
+        field = self.field(problem, device)
+        if device.architecture.vendor is not Vendor.AMD:
+            return field
+        half = min(int(field["tile_n"]), problem.page_size // 2)
+        calmer = {**field, "masked_loads": False, "num_stages": 1, "waves_per_eu": 1}
+        space = self.space(problem, device)
+        narrow = {**calmer, "tile_n": half}
+        return space.canonical(calmer if space.violations(narrow) else narrow)
+
+    def field(self, problem: Problem, device: Device) -> Config:
         """vLLM's common sparse decode (vllm/models/minimax_m3/common/ops/sparse_attn.py): whole-page tiles,
         TARGET_GRID 256 programs, partials in the query's dtype, a merge kernel, Triton's default launch options.
 

@@ -20,7 +20,7 @@ def winner(row: WinnerRow) -> dict[str, Any]:
         "problem": row.problem.to_dict(),
         "tp": words.tensor_parallel(row.problem),
         "config": row.config.to_dict(),
-        "default_config": row.default_config.to_dict(),
+        "field_config": row.field_config.to_dict(),
         "value_us": row.value_us,
         "low_us": row.low_us,
         "high_us": row.high_us,

@@ -38,17 +38,17 @@ def standings(
     cells = []
     for problem in problems:
         found = best.get(problem)
-        default = found.baseline_us if found else None
+        field = found.baseline_us if found else None
         cells.append(
             (
                 words.problem_line(problem),
-                words.microseconds(default),
+                words.microseconds(field),
                 words.microseconds(found.value_us if found else None),
-                words.ratio(default / found.value_us if found and default else None),
+                words.ratio(field / found.value_us if found and field else None),
                 str(found.stage) if found else "-",
             )
         )
-    columns = ("problem", ">default us", ">best us", ">ratio", "time is")
+    columns = ("problem", ">field us", ">best us", ">ratio", "time is")
     heading = Text(f"{title}; predicted times are by {judge}")
     return Group(heading, layout.table(columns, cells, fold=("problem",)))
 

@@ -45,7 +45,7 @@ def _numbers(rows: Sequence[WinnerRow]) -> Table:
         (">TP", lambda row: words.shard(row.problem)),
         ("KV", lambda row: row.problem.kv_dtype),
         (">rows", lambda row: str(row.problem.rows)),
-        (">default", lambda row: words.microseconds(row.baseline_us)),
+        (">field", lambda row: words.microseconds(row.baseline_us)),
         (">winner", lambda row: words.microseconds(row.value_us)),
         (">ratio", lambda row: words.ratio(row.ratio)),
         ("limited by", lambda row: words.limit(row.limit, row.problem.arch)),
@@ -61,8 +61,8 @@ def _configs(rows: Sequence[WinnerRow]) -> RenderableType:
     """Each winning configuration once, with the loads it wins."""
     won: dict[tuple[str, str, str], list[int]] = {}
     for row in rows:
-        config = words.config_line(row.config, row.default_config)
+        config = words.config_line(row.config, row.field_config)
         won.setdefault((words.shard(row.problem), row.problem.kv_dtype, config), []).append(row.problem.rows)
     cells = [(shard, kv, ",".join(map(str, sorted(loads))), config) for (shard, kv, config), loads in won.items()]
-    columns = (">TP", "KV", "rows", "where the winner differs from the default")
+    columns = (">TP", "KV", "rows", "where the winner differs from the field")
     return Group(Text(""), layout.table(columns, cells, fold=columns[3:]), Text(""))

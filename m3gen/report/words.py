@@ -110,14 +110,14 @@ def problem_line(problem: Problem) -> str:
     return f"{problem.op} {width} {kv(problem)} rows {problem.rows}"
 
 
-def config_line(config: Config, default: Config | None = None) -> str:
-    """A config in a line: all of it, or what differs from `default`; "loads=apart, masked_loads=false"."""
-    if default is None:
+def config_line(config: Config, field: Config | None = None) -> str:
+    """A config in a line: all of it, or what differs from `field`; "loads=apart, masked_loads=false"."""
+    if field is None:
         return _settings(config)
     missing = object()
     # By text: True and 1 are different values of a parameter.
-    changed = {name: v for name, v in config.items() if repr(v) != repr(default.get(name, missing))}
-    return _settings(changed) or "the default"
+    changed = {name: v for name, v in config.items() if repr(v) != repr(field.get(name, missing))}
+    return _settings(changed) or "as the field"
 
 
 def microseconds(value: float | None) -> str:

@@ -128,7 +128,7 @@ class Finals:
             waves_per_simd=widest.waves_per_simd if widest else 0.0,
             workgroups_per_cu=widest.workgroups_per_cu if widest else 0,
             verification=verdict,
-            default_config=study.default,
+            field_config=study.field,
         )
 
 

@@ -84,7 +84,7 @@ class Judge:
             else:
                 evaluation = _failure(result.status, result.reason)
             held = {**evaluation.environment, **environment}
-            if candidate.config == study.default:
+            if candidate.config == study.field:
                 held["baseline"] = True  # what `evaluate.ranking` lets stand in a tie
             yield study, replace(evaluation, seconds=seconds, environment=held)
 

@@ -15,7 +15,7 @@ Phase = Literal["search", "verify", "done"]
 
 @dataclass(frozen=True, slots=True)
 class Incumbent:
-    """The best candidate of one problem so far. `baseline_us` is None while the default has no value."""
+    """The best candidate of one problem so far. `baseline_us` is None while the field's config has no value."""
 
     config: Config
     value_us: float

@@ -18,7 +18,7 @@ Ended = Literal["budget", "exhausted", "interrupted", "nothing to do"]
 class WinnerRow:
     """The verified winner of one problem beside its baseline. Times in microseconds.
 
-    `ratio` is baseline over winner; it and `baseline_us` are None when the default itself failed. Registers
+    `ratio` is baseline over winner; it and `baseline_us` are None when the field's config itself failed. Registers
     and occupancy are those of the launch that takes the most registers.
     """
 
@@ -36,7 +36,7 @@ class WinnerRow:
     waves_per_simd: float
     workgroups_per_cu: int
     verification: Verification
-    default_config: Config
+    field_config: Config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

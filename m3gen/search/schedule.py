@@ -32,8 +32,8 @@ class Schedule:
         The baseline of a problem is due whatever the budget.
         """
         for group, study in self._turns:
-            if not study.knows(study.default):
-                return self._start(group, study, study.default, baseline=True)
+            if not study.knows(study.field):
+                return self._start(group, study, study.field, baseline=True)
         while not baselines_only and (turn := self._turn()):
             group, study = turn
             config = study.ask()
@@ -55,7 +55,7 @@ class Schedule:
 
     def _start(self, group: Group, study: Study, config: Config, *, baseline: bool) -> Candidate:
         others = (s for s in group.studies if s is not study and self._open(s))
-        sharing = [s for s in others if not s.knows(config) and (config in s.space or config == s.default)]
+        sharing = [s for s in others if not s.knows(config) and (config in s.space or config == s.field)]
         candidate = Candidate(group, config, (study, *sharing), baseline)
         for started in candidate.studies:
             started.pending.add(config)

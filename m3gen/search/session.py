@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from m3gen.errors import UserError
+from m3gen.ops import field_config
 from m3gen.search.budget import Budget
 from m3gen.search.finals import Finals
 from m3gen.search.judging import Judge
@@ -126,7 +127,7 @@ class Session:
                 Study(
                     problem=problem,
                     space=op.space(problem, self._device),
-                    default=op.default(problem, self._device),
+                    field=field_config(op, problem, self._device),
                     sampler=sampler(),
                 )
             )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from m3gen.evaluate.evaluation import Evaluation
 from m3gen.ops.base import Op
@@ -20,12 +21,12 @@ class Study:
 
     problem: Problem
     space: Space
-    default: Config
+    field: Config
     sampler: Sampler
-    evaluations: dict[Config, Evaluation] = field(default_factory=dict)
-    pending: set[Config] = field(default_factory=set)
+    evaluations: dict[Config, Evaluation] = dataclasses.field(default_factory=dict)
+    pending: set[Config] = dataclasses.field(default_factory=set)
     exhausted: bool = False
-    _observed: dict[int, float | None] = field(default_factory=dict)
+    _observed: dict[int, float | None] = dataclasses.field(default_factory=dict)
     _best: Config | None = None
 
     def record(self, config: Config, evaluation: Evaluation) -> None:
@@ -54,8 +55,8 @@ class Study:
 
     @property
     def baseline_us(self) -> float | None:
-        """Microseconds of the default; None when it failed or is not known yet."""
-        found = self.evaluations.get(self.default)
+        """Microseconds of the field's config; None when it failed or is not known yet."""
+        found = self.evaluations.get(self.field)
         return found.value_us if found is not None and found.ok else None
 
     @property
@@ -75,7 +76,7 @@ class Group:
     signature: str
     studies: list[Study]
     source_sha: Callable[[Op, Problem, Config], str]
-    _sources: dict[Config, str] = field(default_factory=dict)
+    _sources: dict[Config, str] = dataclasses.field(default_factory=dict)
 
     def source(self, config: Config) -> str:
         """SHA of the candidate's source; "" when it does not render, which compiling will then say."""

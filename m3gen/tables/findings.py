@@ -47,7 +47,7 @@ def _finding(store: Store, winner: Winner, winning: set[Config]) -> Finding:
     facts = [found for key in evaluation.facts if (found := store.facts(key)) is not None]
     return Finding(
         winner=winner,
-        baseline_us=times.get(ops.get(problem.op).default(problem, device_of(problem))),
+        baseline_us=times.get(ops.field_config(ops.get(problem.op), problem, device_of(problem))),
         registers=max((f.registers for f in facts), default=0),
         others={config: us for config, us in times.items() if config in winning},
     )

@@ -35,7 +35,7 @@ class Point:
     `problem`      what it was tuned for; its key in the file is every field but op and arch
     `config`       id of its config in `Table.configs`
     `us`           time, between `low_us` and `high_us`: a prediction's interval, a measurement's quartiles
-    `baseline_us`  time of the op's default config, judged alike; None when the default does not run
+    `baseline_us`  time of the field's config, judged alike; None when it does not run
     `judge`        version of the performance model or measuring protocol
     `gate`         what ran the kernel when its output was checked: "interpreter", "machine-code" or "gpu"
     `limit`        what bounds the time, as the judge names it

@@ -48,6 +48,9 @@ class TinyDecode(SparseDecode):
     def default(self, problem: Problem, device: Device) -> Config:
         return self.space(problem, device).config(0)  # the smallest tile
 
+    def field(self, problem: Problem, device: Device) -> Config:
+        return self.default(problem, device)
+
 
 def open_session(
     store: Store,

@@ -18,8 +18,8 @@ from tests.store import samples
 
 MI300X = device("MI300X")
 PROBLEM = samples.problem(context=2048)
-DEFAULT = ops.get("sparse_decode").default(PROBLEM, MI300X)
-WINNER = Config({**DEFAULT, "num_warps": 2})
+FIELD = ops.field_config(ops.get("sparse_decode"), PROBLEM, MI300X)
+WINNER = Config({**FIELD, "num_warps": 2})
 SOURCE = {"source_sha": "source-1"}
 
 
@@ -36,7 +36,7 @@ def url(home: Path) -> str:
         def commit(config: Config, evaluation: object, problem: Problem = PROBLEM) -> None:
             store.commit_evaluation(session, problem, config, evaluation)  # type: ignore[arg-type]
 
-        commit(DEFAULT, samples.predicted(12.0, facts=tuple(keys[:1]), environment=SOURCE))
+        commit(FIELD, samples.predicted(12.0, facts=tuple(keys[:1]), environment=SOURCE))
         commit(WINNER, samples.predicted(8.0, facts=tuple(keys), environment=SOURCE))
         store.commit_verification(PROBLEM, WINNER, samples.verified())
         commit(samples.config(1), samples.failed(Status.CONSTRAINT, stage=Stage.STATIC, code="lds"))
@@ -65,7 +65,7 @@ def test_as_an_object(run: Run, url: str) -> None:
     found = run("show", "--json").object
     assert [winner["problem"]["rows"] for winner in found["winners"]] == [1, 16]
     assert found["winners"][0]["config"] == WINNER.to_dict()
-    assert found["winners"][0]["default_config"] == DEFAULT.to_dict()
+    assert found["winners"][0]["field_config"] == FIELD.to_dict()
     assert [(session["state"], session["problems"]) for session in found["sessions"]] == [
         ("budget", 1),
         ("running", 1),

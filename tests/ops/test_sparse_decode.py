@@ -14,15 +14,15 @@ OP = ops.get("sparse_decode")
 
 
 @pytest.mark.parametrize("arch", problems.ARCHS)
-def test_the_fields_default_is_in_the_space_of_every_problem(arch: str) -> None:
+def test_default_and_field_are_in_the_space_of_every_problem(arch: str) -> None:
     for fp8 in (False, True):
         for rows in ROW_BUCKETS:
             for query_len in (1, 4):
                 problem, device = problems.sparse_decode(arch, fp8=fp8, rows=rows, query_len=query_len)
-                default = OP.default(problem, device)
-                assert default in OP.space(problem, device)
-                assert default["tile_n"] == 128
-                assert default["num_warps"] == 4
+                space, field = OP.space(problem, device), OP.field(problem, device)
+                assert field in space
+                assert OP.default(problem, device) in space
+                assert (field["tile_n"], field["num_warps"]) == (128, 4)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_past_sixteen_pages_all_contexts_are_one_problem() -> None:
 def test_work_counts_every_page_once_and_every_partial_twice() -> None:
     problem, device = problems.sparse_decode(rows=64)
     space = OP.space(problem, device)
-    config = space.canonical({**OP.default(problem, device), "splits": 4})
+    config = space.canonical({**OP.field(problem, device), "splits": 4})
     attend, merge = OP.work(problem, config)
     assert attend.streamed_bytes == 64 * 2048 * 2 * 128 * 2  # 1 MiB of bf16 K and V per row and KV head
     assert attend.flops == 64 * 16 * 2048 * 128 * 4

@@ -56,7 +56,7 @@ def row(of: Problem | None = None, **changes: Any) -> WinnerRow:
             "waves_per_simd": 2.0,
             "workgroups_per_cu": 4,
             "verification": verification(),
-            "default_config": DEFAULT,
+            "field_config": DEFAULT,
             **changes,
         }
     )

@@ -13,7 +13,7 @@ from tests.report.rows import printed, problem, result, row, verification
 
 MI300X = device("MI300X")
 WINNER_FIELDS = {
-    *("problem", "tp", "config", "default_config", "value_us", "low_us", "high_us", "baseline_us", "ratio"),
+    *("problem", "tp", "config", "field_config", "value_us", "low_us", "high_us", "baseline_us", "ratio"),
     *("stage", "judge", "limit", "registers", "waves_per_simd", "workgroups_per_cu", "gate", "errors"),
 }
 

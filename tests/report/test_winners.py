@@ -65,7 +65,7 @@ def test_loads_won_by_one_config_share_a_line() -> None:
     assert [line.split() for line in lines if "tile_n" in line] == [
         ["4", "bf16", "1,16", "masked_loads=false,", "tile_n=64"]
     ]
-    assert any(line.split()[2:] == ["64", "the", "default"] for line in lines)
+    assert any(line.split()[2:] == ["64", "as", "the", "field"] for line in lines)
 
 
 def test_a_default_that_failed_leaves_a_gap_and_no_ratio() -> None:

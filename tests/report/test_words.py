@@ -51,7 +51,7 @@ def test_a_context_past_which_nothing_changes_is_open_ended() -> None:
 
 def test_a_config_in_short_is_what_differs_from_the_default() -> None:
     assert words.config_line(TUNED, DEFAULT) == "masked_loads=false, tile_n=64"
-    assert words.config_line(DEFAULT, DEFAULT) == "the default"
+    assert words.config_line(DEFAULT, DEFAULT) == "as the field"
     assert words.config_line(TUNED).startswith("loads=apart, masked_loads=false, ")
 
 

@@ -51,7 +51,7 @@ def test_ends_by_exhaustion_with_the_optimum(bench: Bench, sampler: str):
     assert (row.value_us, row.baseline_us, row.ratio) == (1.0, 3.0, 3.0)
     assert (row.limit, row.registers, row.waves_per_simd, row.workgroups_per_cu) == ("memory", 64, 2.0, 2)
     assert row.verification.ok
-    assert row.default_config == bench.op.default(problem(), DEVICE)
+    assert row.field_config == bench.op.default(problem(), DEVICE)
     (winner,) = bench.store.winners()
     assert winner.config == row.config
 

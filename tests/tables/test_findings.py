@@ -35,7 +35,7 @@ def commit(store: Store, of: Problem, us: float, **changes: object) -> None:
 
 
 def test_a_finding_holds_what_the_store_knows(store: Store) -> None:
-    default = OP.default(problem(), device_of(problem()))
+    default = OP.field(problem(), device_of(problem()))
     commit(store, problem(), 20.0)
     commit(store, problem(), 8.0, num_warps=1)
     commit(store, problem(), 9.0, num_warps=2)

@@ -40,10 +40,10 @@ def fp8(**changes: Any) -> Problem:
 
 
 def config(of: Problem, **changes: Any) -> Config:
-    """The op's default with changes."""
+    """The field's config with changes."""
     space = OP.space(of, device_of(of))
     fallback = {parameter.name: parameter.default for parameter in space.parameters}
-    default = OP.default(of, device_of(of)).to_dict()
+    default = OP.field(of, device_of(of)).to_dict()
     return space.canonical({**fallback, **default, **changes})
 
 
