@@ -15,8 +15,11 @@ from m3gen.errors import UserError
 from m3gen.report import machine
 
 
-def stdout() -> Console:
-    return Console(highlight=False, markup=False, emoji=False)
+def stdout(least: int = 0) -> Console:
+    """As wide as the terminal, or `least` columns where it is narrower."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.width = max(console.width, least)
+    return console
 
 
 def stderr() -> Console:

@@ -10,6 +10,7 @@ A launch is specialised and compiled as the JIT would for this GPU, and its code
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,8 +21,9 @@ from m3gen.codegen.trace import argument
 from m3gen.compiler import triton_adapter
 from m3gen.emulator.arguments import Value, dispatch_packet, pack
 from m3gen.emulator.faults import UnknownInstruction
-from m3gen.emulator.machine import Counts, Machine
+from m3gen.emulator.machine import Machine
 from m3gen.emulator.memory import Memory
+from m3gen.emulator.profile import Profile
 from m3gen.emulator.program import Program, parse
 from m3gen.errors import UserError
 from m3gen.targets import Architecture, Vendor, architecture
@@ -39,15 +41,6 @@ class Code:
     parameters: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """One launch: its code and what it counted."""
-
-    code: Code
-    grid: tuple[int, int, int]
-    counts: Counts
-
-
 @dataclass
 class Emulator:
     """Compiles and runs launches for one arch. `late`, `seed` and `profile` as in `Machine`; compiled code is kept
@@ -59,6 +52,7 @@ class Emulator:
     profile: bool = False
     profiles: list[Profile] = field(default_factory=list)
     launches: int = 0
+    running: str = ""  # the kernel that was launched last
 
     def __post_init__(self) -> None:
         self._architecture: Architecture = architecture(self.arch)
@@ -90,7 +84,7 @@ class Emulator:
         specialised = triton_adapter.specialise(kernel, launch, self._architecture)
         key = specialised.identity + triton_adapter.kernel_text(kernel)
         if (known := self._codes.get(key)) is None:
-            build = triton_adapter.build(specialised)
+            build = triton_adapter.build(specialised, line_info=True)
             signature = specialised.source.signature
             known = self._codes[key] = Code(
                 name=launch.kernel,
@@ -102,7 +96,7 @@ class Emulator:
             )
         return known
 
-    def execute(self, code: Code, grid: tuple[int, int, int], arguments: Mapping[str, Any]) -> Counts:
+    def execute(self, code: Code, grid: tuple[int, int, int], arguments: Mapping[str, Any]) -> None:
         """Run code on tensors and numbers by parameter name."""
         memory = Memory()
         values = [_value(memory, name, arguments[name]) for name in code.parameters]
@@ -112,11 +106,12 @@ class Emulator:
         packet = memory.register_array("the dispatch packet", dispatch_packet(grid, threads))
         machine = self._machine(code)
         machine.memory, machine.seed = memory, self.seed + self.launches
-        self.launches += 1
-        counts = machine.launch(grid, code.waves, code.shared_bytes, kernarg.start, packet.start)
-        if self.profile:
-            self.profiles.append(Profile(code, grid, counts))
-        return counts
+        self.launches, self.running = self.launches + 1, code.name
+        started = time.perf_counter()
+        recording = machine.launch(grid, code.waves, code.shared_bytes, kernarg.start, packet.start)
+        if recording is not None:
+            seconds = time.perf_counter() - started
+            self.profiles.append(Profile(code.name, self.arch, grid, code.waves, code.program, recording, seconds))
 
     def _machine(self, code: Code) -> Machine:
         """Decoded once for each code."""

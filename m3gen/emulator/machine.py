@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,10 @@ import numpy as np
 from m3gen.emulator.faults import EmulationError, Hang, MemoryFault, MissingWait
 from m3gen.emulator.group import I64, U32, Array, Group, Pending, Queue
 from m3gen.emulator.memory import Memory
+from m3gen.emulator.profile import space
 from m3gen.emulator.program import Instruction, Program
+from m3gen.emulator.recorder import Recorder
+from m3gen.emulator.recording import Recording
 from m3gen.emulator.registers import touched
 from m3gen.emulator.shared import Shared
 from m3gen.emulator.table import Spec, Step, find
@@ -22,30 +24,11 @@ _MOST_STEPS = 5_000_000
 _WAVE = 64
 
 
-@dataclass(slots=True)
-class Counts:
-    """What a launch did: for each instruction of the program how many waves and how many lanes executed it, and for
-    memory the bytes, cache lines of 128 bytes and LDS passes past the first."""
-
-    waves: Array
-    lanes: Array
-    bytes: Array
-    lines: Array
-    conflicts: Array
-    unwritten_shared: int = 0
-    first_wave: list[int] = field(default_factory=list)  # of workgroup 0: the instructions in order
-
-    @classmethod
-    def of(cls, instructions: int) -> Counts:
-        waves, lanes, bytes_, lines, conflicts = (np.zeros(instructions, I64) for _ in range(5))
-        return cls(waves, lanes, bytes_, lines, conflicts)
-
-
 class Machine:
     """Runs launches of one program.
 
     `late`: memory completes at the last moment that the waits allow, so that a missing one shows; else at once.
-    `seed` orders the waves of a workgroup. `profile` counts.
+    `seed` orders the waves of a workgroup. `profile` records.
     """
 
     def __init__(
@@ -66,20 +49,24 @@ class Machine:
         for line, spec in zip(program.instructions, self.specs, strict=True):
             self._steps.append(spec.build(line, self))
         self._touched = [touched(line) for line in program.instructions]
-        self.counts = Counts.of(len(program.instructions))
+        self._recorder: Recorder | None = None
+        self.unwritten_shared = 0  # bytes of the LDS that the last launch read before anybody wrote them
         self._shared = Shared(1, 0)
         self._left = np.zeros(0, I64)  # waves of each workgroup that have not ended
 
-    def launch(self, grid: Sequence[int], waves: int, shared_bytes: int, kernarg: int, packet: int = 0) -> Counts:
+    def launch(
+        self, grid: Sequence[int], waves: int, shared_bytes: int, kernarg: int, packet: int = 0
+    ) -> Recording | None:
         """Run `grid` workgroups of `waves` waves; `kernarg` is the address of the arguments, `packet` that of the
-        dispatch packet.
+        dispatch packet. What they did, when `profile` is on.
 
         Raises an `EmulationError` for what no kernel may do.
         """
         x, y, z = (*grid, 1, 1)[:3]
         total = x * y * z
         self._random = random.Random(self.seed)
-        self.counts = Counts.of(len(self.program.instructions))
+        self.unwritten_shared = 0
+        self._recorder = Recorder(self.program.instructions, self.specs, self.arch) if self.profile else None
         for start in range(0, total, _MOST_WORKGROUPS):
             numbers = np.arange(start, min(start + _MOST_WORKGROUPS, total))
             self._shared = Shared(len(numbers), shared_bytes + self.program.descriptor.lds_bytes)
@@ -88,8 +75,8 @@ class Machine:
             pointers = {"kernarg_segment_ptr": kernarg, "dispatch_ptr": packet}
             with np.errstate(all="ignore"):  # GPUs do not trap
                 self._run([self._group(numbers, ids, wave, pointers) for wave in range(waves)])
-            self.counts.unwritten_shared += self._shared.unwritten
-        return self.counts
+            self.unwritten_shared += self._shared.unwritten
+        return self._recorder.recording(self.unwritten_shared) if self._recorder else None
 
     def _group(self, numbers: Array, ids: Array, wave: int, pointers: Mapping[str, int]) -> Group:
         """One wave of each workgroup, as the descriptor starts it."""
@@ -162,11 +149,13 @@ class Machine:
     def _advance(self, group: Group) -> list[Group]:
         """Run a group to its next barrier, its end, or a branch that parts it; what is left of it."""
         steps, touched_, lines = self._steps, self._touched, self.program.instructions
-        counts = self.counts if self.profile else None
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.begin(group)
         while True:
             at = group.pc
-            if counts is not None:
-                self._count(group, at)
+            if recorder is not None:
+                recorder.step(group, at)
             if group.vm.writes or group.lgkm.writes:
                 self._check(group, at, touched_[at])
             group.pc = at + 1
@@ -188,6 +177,8 @@ class Machine:
             if group.steps > _MOST_STEPS:
                 raise Hang(f"more than {_MOST_STEPS} branches, {lines[at].where}")
             target, taken = found
+            if recorder is not None:
+                recorder.branched(at, group.size if taken is None else int(np.count_nonzero(taken)))
             if taken is None:
                 group.pc = target
                 continue
@@ -210,6 +201,8 @@ class Machine:
 
     def issue(self, group: Group, queue: Queue, one: Pending) -> None:
         """Start a memory operation."""
+        if self._recorder is not None:
+            self._recorder.issued(one)
         queue.push(one)
         if not self.late:
             queue.drain(group, 0)
@@ -231,15 +224,13 @@ class Machine:
 
     def load_lanes(self, group: Group, line: Instruction, where: Array, active: Array, width: int) -> Array:
         """uint32 [size, 64, words]; lanes that are not active get 0."""
-        if self.profile:
-            self._traffic(line, where, active, width)
+        self.note_memory(group, line, where, active, width, reads=True)
         return self._spread(self.load, group, line, where, active, width)
 
     def store_lanes(
         self, group: Group, line: Instruction, where: Array, active: Array, words: Array, width: int
     ) -> None:
-        if self.profile:
-            self._traffic(line, where, active, width)
+        self.note_memory(group, line, where, active, width, writes=True)
         data = np.ascontiguousarray(words).view(np.uint8).reshape(group.size, _WAVE, -1)[:, :, :width]
         if active.any():
             try:
@@ -284,6 +275,8 @@ class Machine:
         group.scratch[rows[:, None], lanes[:, None], at[rows, lanes]] = data[rows, lanes]
 
     def _scratch(self, group: Group, line: Instruction, where: Array, active: Array, width: int) -> Array:
+        if self._recorder is not None:
+            self._recorder.scratch(group, line, active, width)
         size = self.program.descriptor.scratch_bytes
         outside = active & ((where < 0) | (where + width > size))
         if outside.any():
@@ -293,8 +286,7 @@ class Machine:
 
     def read_shared(self, group: Group, line: Instruction, where: Array, active: Array, width: int) -> Array:
         """uint32 [size, 64, words]; lanes that are not active get 0."""
-        if self.profile:
-            self._conflicts(line, where, active, width)
+        self.note_shared(group, line, where, active, width)
         words = max(1, width // 4)
         out = np.zeros((group.size, _WAVE, 4 * words), np.uint8)
         rows = np.broadcast_to(group.row[:, None], (group.size, _WAVE))
@@ -311,8 +303,7 @@ class Machine:
     def write_shared(
         self, group: Group, line: Instruction, where: Array, active: Array, words: Array, width: int
     ) -> None:
-        if self.profile:
-            self._conflicts(line, where, active, width)
+        self.note_shared(group, line, where, active, width, write=True)
         data = np.ascontiguousarray(words).view(np.uint8).reshape(group.size, _WAVE, -1)[:, :, :width]
         rows = np.broadcast_to(group.row[:, None], (group.size, _WAVE))
         try:
@@ -329,42 +320,34 @@ class Machine:
             lane = f", lane {int(lanes[row])} of wave {int(waves[row])}"
         return MemoryFault(f"{fault}{lane}, {line.where}")
 
-    # counting
+    # what the profile wants to know
 
-    def _count(self, group: Group, at: int) -> None:
-        self.counts.waves[at] += group.size
-        self.counts.lanes[at] += 64 * group.size if group.full else int(np.count_nonzero(group.mask))
-        if group.wave[0] == 0 and 0 in group.workgroup:
-            self.counts.first_wave.append(at)
+    def note_memory(
+        self,
+        group: Group,
+        line: Instruction,
+        where: Array,
+        active: Array,
+        width: int,
+        *,
+        reads: bool = False,
+        writes: bool = False,
+    ) -> None:
+        """An access of memory by a lane, or by a wave: int64 and bool [size, lanes]."""
+        if self._recorder is not None:
+            self._recorder.memory(group, line, where, active, width, reads=reads, writes=writes)
 
-    def _traffic(self, line: Instruction, where: Array, active: Array, width: int) -> None:
-        at = self._index(line)
-        for wave in range(len(where)):
-            addresses = where[wave][active[wave]]
-            self.counts.bytes[at] += width * len(addresses)
-            first, last = addresses >> 7, (addresses + width - 1) >> 7
-            self.counts.lines[at] += len(np.unique(np.concatenate([first, last])))
-
-    def _conflicts(self, line: Instruction, where: Array, active: Array, width: int) -> None:
-        """LDS: 32 banks (gfx942), 64 (gfx950) of 4 bytes; an access of more than 4 bytes a lane takes several
-        passes of fewer lanes; words that several lanes share count once."""
-        at = self._index(line)
-        banks = 64 if self.arch == "gfx950" else 32
-        lanes = max(1, min(_WAVE, banks * 4 // max(width, 4)))
-        for wave in range(len(where)):
-            self.counts.bytes[at] += width * int(np.count_nonzero(active[wave]))
-            for start in range(0, _WAVE, lanes):
-                part = slice(start, start + lanes)
-                words = where[wave, part][active[wave, part]] // 4
-                if len(words):
-                    every = np.unique((words[:, None] + np.arange(max(1, width // 4))).ravel())
-                    self.counts.conflicts[at] += int(np.bincount(every % banks).max()) - 1
-
-    def _index(self, line: Instruction) -> int:
-        return self._numbers[line.line]
-
-    @property
-    def _numbers(self) -> dict[int, int]:
-        if not hasattr(self, "_by_line"):
-            self._by_line = {line.line: number for number, line in enumerate(self.program.instructions)}
-        return self._by_line
+    def note_shared(
+        self,
+        group: Group,
+        line: Instruction,
+        where: Array,
+        active: Array,
+        width: int,
+        *,
+        write: bool = False,
+        atomic: bool = False,
+    ) -> None:
+        """An access of the LDS. An atomic is noted down whole, and not again for each lane that it reads and writes."""
+        if self._recorder is not None and atomic == (space(line) == "shared_atomic"):
+            self._recorder.shared(group, line, where, active, width, write=write)

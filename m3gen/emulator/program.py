@@ -14,7 +14,7 @@ Modifier = int | str | bool | tuple[int, ...]
 
 _CODE = re.compile(r"\s+((?:s|v|ds|global|buffer|flat|scratch)_\w+)\s*(.*)")
 _LABEL = re.compile(r"([.\w$]+):")
-_FILE = re.compile(r'\s*\.file\s+(\d+)\s+(?:"[^"]*"\s+)?"([^"]*)"')
+_FILE = re.compile(r'\s*\.file\s+(\d+)\s+(?:"([^"]*)"\s+)?"([^"]*)"')
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
 _ENCODING = re.compile(r"_e(?:32|64)$")
 _SUFFIX = re.compile(r"_(dpp|sdwa)$")
@@ -58,11 +58,13 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Instructions in address order; `labels` name the index that they stand before."""
+    """Instructions in address order; `labels` name the index that they stand before, `paths` where the source files
+    that instructions name lie."""
 
     instructions: tuple[Instruction, ...]
     labels: Mapping[str, int]
     descriptor: Descriptor
+    paths: Mapping[str, str]
 
 
 def parse(assembly: str) -> Program:
@@ -70,6 +72,7 @@ def parse(assembly: str) -> Program:
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}
     files: dict[str, str] = {}
+    paths: dict[str, str] = {}
     source = ""
     for number, line in enumerate(assembly.partition("\n.Lfunc_end")[0].splitlines(), 1):
         code = line.partition(";")[0].rstrip()
@@ -80,8 +83,10 @@ def parse(assembly: str) -> Program:
         elif loc := _LOC.match(code):
             source = f"{files.get(loc[1], '?')}:{loc[2]}" if loc[2] != "0" else source
         elif file := _FILE.match(code):
-            files[file[1]] = file[2]
-    return Program(tuple(_resolved(one, labels) for one in instructions), labels, Descriptor.parse(assembly))
+            files[file[1]] = file[3]
+            paths[file[3]] = f"{file[2]}/{file[3]}" if file[2] else file[3]
+    resolved = tuple(_resolved(one, labels) for one in instructions)
+    return Program(resolved, labels, Descriptor.parse(assembly), paths)
 
 
 def _instruction(mnemonic: str, rest: str, line: int, source: str) -> Instruction:

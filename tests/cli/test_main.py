@@ -13,7 +13,7 @@ from m3gen.errors import UserError
 from tests.cli.conftest import Run
 from tests.store.samples import ROOT
 
-VERBS = ("tune", "show", "verify", "generate", "targets")
+VERBS = ("tune", "show", "verify", "generate", "targets", "run-asm")
 
 
 def python(script: str) -> subprocess.CompletedProcess[str]:

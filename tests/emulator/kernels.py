@@ -76,3 +76,13 @@ def sizes(out, BLOCK: tl.constexpr):
     tl.store(out, tl.num_programs(0))
     tl.store(out + 1, tl.num_programs(1))
     tl.store(out + 2, tl.num_programs(2))
+
+
+@triton.jit
+def double_some(x, out, n, limit, BLOCK: tl.constexpr):
+    """Programs from `limit` on take another way."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(x + at, mask=at < n)
+    if tl.program_id(0) < limit:
+        values = values * 2
+        tl.store(out + at, values, mask=at < n)

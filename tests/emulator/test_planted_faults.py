@@ -153,8 +153,9 @@ def test_waves_that_ended_are_not_waited_for() -> None:
         s_endpgm
     """
     lines = "\n".join(line.strip() for line in text.strip().splitlines())
-    counts = machine(lines, profile=True).launch((3, 1, 1), 2, 0, 0)
-    assert counts.waves.tolist() == [6, 6, 6, 3, 6]
+    recording = machine(lines, profile=True).launch((3, 1, 1), 2, 0, 0)
+    assert recording is not None
+    assert recording.counts.waves.tolist() == [6, 6, 6, 3, 6]
 
 
 def test_an_unknown_mnemonic_names_its_line(product: tuple[Planted, torch.Tensor, torch.Tensor]) -> None:

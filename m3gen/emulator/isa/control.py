@@ -75,14 +75,18 @@ def _jump(line: Instruction, machine: Any) -> Step:
     return step
 
 
-@custom("s_waitcnt", unit=WAIT, section="SOPP", signature=": counters")
-def _wait(line: Instruction, machine: Any) -> Step:
+def counters(line: Instruction) -> tuple[int | None, int | None]:
+    """How many operations of vmcnt and of lgkmcnt a wait leaves under way; None: it does not look at them."""
     text = line.operands[0].text
     counts = {name: int(value) for name, value in _COUNTER.findall(text)}
     if not counts and text.strip() != "0":
         raise UnknownInstruction(f"a wait for {text!r}, {line.where}")
-    vm = counts.get("vmcnt", None if counts else 0)
-    lgkm = counts.get("lgkmcnt", None if counts else 0)
+    return counts.get("vmcnt", None if counts else 0), counts.get("lgkmcnt", None if counts else 0)
+
+
+@custom("s_waitcnt", unit=WAIT, section="SOPP", signature=": counters")
+def _wait(line: Instruction, machine: Any) -> Step:
+    vm, lgkm = counters(line)
 
     def step(group: Group) -> None:
         if vm is not None:

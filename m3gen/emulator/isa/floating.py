@@ -85,7 +85,7 @@ for _name, _of in BINARY.items():
     instruction(f"v_{_name}_f32", "f32 : f32 f32", VALU, "VOP2")(_of)
     instruction(f"v_{_name}_f16", "f16 : f16 f16", VALU, "VOP2")(_of)
     if _name in ("add", "mul", "max", "min"):
-        instruction(f"v_{_name}_f64", "f64 : f64 f64", VALU, "VOP3", cycles=16)(_of)
+        instruction(f"v_{_name}_f64", "f64 : f64 f64", VALU, "VOP3")(_of)
 
 several(
     {
@@ -113,10 +113,10 @@ several(
     VALU,
     "VOP3",
 )
-instruction("v_fma_f64", "f64 : f64 f64 f64", VALU, "VOP3", cycles=16)(
+instruction("v_fma_f64", "f64 : f64 f64 f64", VALU, "VOP3")(
     lambda x, y, z: (x.astype(np.longdouble) * y + z).astype(F64)
 )
-instruction("v_fmac_f64", "f64 : f64 f64 =f64", VALU, "VOP2", cycles=16)(
+instruction("v_fmac_f64", "f64 : f64 f64 =f64", VALU, "VOP2")(
     lambda x, y, z: (x.astype(np.longdouble) * y + z).astype(F64)
 )
 
@@ -130,7 +130,7 @@ _UNARY: dict[str, Callable[[Array], Array]] = {
 for _name, _one in _UNARY.items():
     instruction(f"v_{_name}_f32", "f32 : f32", VALU, "VOP1")(_one)
     instruction(f"v_{_name}_f16", "f16 : f16", VALU, "VOP1")(_one)
-    instruction(f"v_{_name}_f64", "f64 : f64", VALU, "VOP1", cycles=16)(_one)
+    instruction(f"v_{_name}_f64", "f64 : f64", VALU, "VOP1")(_one)
 
 _TRANSCENDENTALS: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp2,
@@ -145,7 +145,7 @@ for _name, _one in _TRANSCENDENTALS.items():
     instruction(f"v_{_name}_f32", "f32 : f32", TRANSCENDENTAL, "VOP1", cycles=16)(_of_double(_one))
     instruction(f"v_{_name}_f16", "f16 : f16", TRANSCENDENTAL, "VOP1", cycles=16)(_of_double(_one))
     if _name in ("rcp", "rsq", "sqrt"):
-        instruction(f"v_{_name}_f64", "f64 : f64", TRANSCENDENTAL, "VOP1", cycles=32)(_one)
+        instruction(f"v_{_name}_f64", "f64 : f64", TRANSCENDENTAL, "VOP1", cycles=16)(_one)
 instruction("v_rcp_iflag_f32", "f32 : f32", TRANSCENDENTAL, "VOP1", cycles=16)(_of_double(_TRANSCENDENTALS["rcp"]))
 
 

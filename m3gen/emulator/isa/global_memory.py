@@ -41,6 +41,7 @@ def _scalar_load(line: Instruction, machine: Any) -> Step:
     keep = U64(0xFFFFFFFFFFFF if "buffer" in line.mnemonic else 0xFFFFFFFFFFFFFFFF)
 
     def complete(group: Group, address: Array) -> None:
+        machine.note_memory(group, line, address, np.ones((group.size, 1), bool), size, reads=True)
         words = machine.load(group, line, address[:, 0], size).view(U32)
         for number in range(size // 4):
             group.s[first + number] = np.ascontiguousarray(words[:, number : number + 1])
@@ -304,6 +305,7 @@ def _atomic(line: Instruction, machine: Any) -> Step:
         return new if old == expected else old
 
     def complete(group: Group, where: Array, active: Array, mask: Array, *data: Array) -> None:
+        machine.note_memory(group, line, where, active, size, reads=True, writes=True)
         old = np.zeros((group.size, 64, size // 4), U32)
         for wave, lane in zip(*np.nonzero(active), strict=True):
             at = where[wave, lane][None]

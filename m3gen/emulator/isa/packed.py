@@ -55,7 +55,6 @@ _FLOATS: dict[str, Callable[..., Array]] = {
     "v_pk_fma_f32",
     unit=VALU,
     section="VOP3P",
-    cycles=8,
     signature="2 x f32 : 2 x f32",
 )
 def _pair_of_registers(line: Instruction, machine: Any) -> Step:

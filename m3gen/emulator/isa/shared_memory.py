@@ -223,6 +223,7 @@ def _atomic(line: Instruction, machine: Any) -> Step:
     writes = Group.bit("v", target) if returns else 0
 
     def complete(group: Group, address: Array, value: Array, mask: Array) -> None:
+        machine.note_shared(group, line, address, mask, 4, write=True, atomic=True)
         old = np.zeros((group.size, 64), U32)
         for wave, lane in zip(*np.nonzero(mask), strict=True):
             only = np.zeros_like(mask)
