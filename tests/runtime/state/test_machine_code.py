@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
-from triton.runtime import interpreter
 
 from m3gen import runtime
 from m3gen.codegen import build
-from m3gen.emulator import Emulator
 from m3gen.runtime import KernelSet, ModelState
+from m3gen.testing.traced_build import TracedBuild
+from tests.emulator.counting import Counting
 from tests.runtime.state.layers import check_parts, check_steps
 
 ARCHS = ["gfx942", "gfx950"]
 
 
-@pytest.fixture(autouse=True)
-def no_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interpreted(*arguments: object, **keywords: object) -> None:
-        raise AssertionError("a kernel was interpreted")
+def check(run: Callable[[KernelSet], ModelState], arch: str) -> None:
+    """Every launch that the state counts was executed as machine code, and no other."""
+    emulator, built = Counting(arch), TracedBuild()
+    state = run(runtime.load(arch, build=built, adapt=emulator.emulated))
+    assert emulator.ran == built.launched(state.counters)
+    assert emulator.launches == emulator.ran.total() > 0
 
-    monkeypatch.setattr(interpreter.InterpretedFunction, "run", interpreted)
 
-
+@pytest.mark.usefixtures("never_interpreted")
 @pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize(("dtype", "query_len"), [(torch.float32, 1), (torch.bfloat16, 4)])
-def test_steps_of_a_layer_are_the_models_arithmetic(arch: str, dtype: torch.dtype, query_len: int) -> None:
-    emulator = Emulator(arch, profile=True)
-    kernels = runtime.load(arch, build=build, adapt=emulator.emulated)
-    check_steps(kernels, dtype, query_len)
-    ran = Counter(profile.code.name for profile in emulator.profiles)
-    print(ran)
+def test_steps_of_a_layer_are_the_models_arithmetic(arch: str) -> None:
+    check(lambda kernels: check_steps(kernels, torch.bfloat16, query_len=1), arch)
 
 
+@pytest.mark.usefixtures("never_interpreted")
 @pytest.mark.parametrize("arch", ARCHS)
 def test_an_engine_that_norms_stores_selects_and_attends_by_itself(arch: str) -> None:
-    emulator = Emulator(arch)
-    check_parts(runtime.load(arch, build=build, adapt=emulator.emulated))
-    assert emulator.launches >= 3
+    check(check_parts, arch)
+
+
+@pytest.mark.usefixtures("never_interpreted")
+def test_without_the_emulator_launches_are_interpreted() -> None:
+    """What the tests above would not be deceived by."""
+    with pytest.raises(AssertionError, match="a kernel was interpreted"):
+        check_parts(runtime.load("gfx942", build=build))
