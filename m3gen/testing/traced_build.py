@@ -25,7 +25,9 @@ class TracedBuild:
         op = ops.get(problem.op)
         names = tuple(launch.kernel for launch in trace(render(op, problem, config), op.example(problem, config)))
         if self.kernels.setdefault(problem.op, names) != names:
-            raise ValueError(f"{problem.op} launches {self.kernels[problem.op]} for one problem, {names} for another")
+            raise ValueError(
+                f"{problem.op} launches {self.kernels[problem.op]} for one problem, {names} for another"
+            )
         return module, config
 
     def launched(self, counters: Counters) -> Counter[str]:
