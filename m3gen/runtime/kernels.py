@@ -176,10 +176,10 @@ def load(
             f"no table for {arch} in {', '.join(str(s.tables) for s in asked)}: "
             f"make one with `m3gen tune --arch {arch}`"
         )
-    place, adapt = _place(arch, adapt)
+    place, adapted = _place(arch, adapt)
 
     def kernels(op: str) -> OpKernels:
-        return OpKernels(op, arch, shelves.get(op, ()), faults.get(op, ()), adapt, build)
+        return OpKernels(op, arch, shelves.get(op, ()), faults.get(op, ()), adapted, build)
 
     by_op = {op: kernels(op) for op, found in sorted(shelves.items()) if found}
     all_faults = [fault for found in faults.values() for fault in found]
