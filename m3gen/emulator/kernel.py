@@ -4,17 +4,21 @@
         kernel[grid](...)          # any @triton.jit function, on CPU tensors
     emulator.profiles              # what each launch did
 
+    emulator = Emulator("gfx942")
+    kernels = m3gen.runtime.load("gfx942", adapt=emulator.emulated)  # those of a ModelState
+
 A launch is specialised and compiled as the JIT would for this GPU, and its code is executed.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from m3gen.codegen.launch import Launch
 from m3gen.codegen.trace import argument
@@ -61,6 +65,34 @@ class Emulator:
         self.arch = self._architecture.name
         self._codes: dict[str, Code] = {}
         self._machines: dict[int, tuple[Code, Machine]] = {}  # by the code's identity: its text is long
+
+    @contextmanager
+    def attached(self) -> Iterator[Self]:
+        """Every `@triton.jit` kernel launched inside runs here; one thread at a time. `UserError` where kernels are
+        interpreted, which would run without it."""
+        from triton.runtime.jit import JITFunction
+
+        triton_adapter.require_compiler()
+
+        def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **keywords: Any) -> None:
+            self.run(kernel, grid, *args, **keywords)
+
+        own = JITFunction.run
+        JITFunction.run = run
+        try:
+            yield self
+        finally:
+            JITFunction.run = own
+
+    def emulated(self, launcher: Callable[..., None]) -> Callable[..., None]:
+        """The launcher with its kernels run here: `adapt` of `m3gen.runtime.load`."""
+
+        @functools.wraps(launcher)
+        def launch(*arguments: Any, **keywords: Any) -> None:
+            with self.attached():
+                launcher(*arguments, **keywords)
+
+        return launch
 
     def run(self, kernel: Any, grid: Any, *args: Any, **keywords: Any) -> None:
         """`kernel[grid](*args, **keywords)`."""
@@ -138,16 +170,5 @@ def _value(memory: Memory, name: str, value: Any) -> Value:
 @contextmanager
 def emulating(arch: str, **options: Any) -> Iterator[Emulator]:
     """Every `@triton.jit` kernel launched inside runs as machine code of `arch`. Options as in `Emulator`."""
-    from triton.runtime.jit import JITFunction
-
-    emulator = Emulator(arch, **options)
-
-    def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **keywords: Any) -> None:
-        emulator.run(kernel, grid, *args, **keywords)
-
-    own = JITFunction.run
-    JITFunction.run = run
-    try:
+    with Emulator(arch, **options).attached() as emulator:
         yield emulator
-    finally:
-        JITFunction.run = own

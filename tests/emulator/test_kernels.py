@@ -112,6 +112,12 @@ def test_only_amd_has_machine_code_here() -> None:
         Emulator("sm_90")
 
 
+def test_a_process_that_interprets_ran_kernels_without_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with pytest.raises(UserError, match="TRITON_INTERPRET is set"), emulating("gfx942"):
+        pass
+
+
 def test_a_launch_after_it_is_the_stock_one() -> None:
     from triton.runtime.jit import JITFunction
 
