@@ -76,3 +76,19 @@ def sizes(out, BLOCK: tl.constexpr):
     tl.store(out, tl.num_programs(0))
     tl.store(out + 1, tl.num_programs(1))
     tl.store(out + 2, tl.num_programs(2))
+
+
+@triton.jit
+def sum_under_locks(x, total, lock, columns, GROUP: tl.constexpr, BLOCK: tl.constexpr):
+    """Programs add their rows to one of GROUP sums, each under a lock that they spin on."""
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    mask = at < columns
+    values = tl.load(x + row * columns + at, mask=mask, other=0.0)
+    which = row % GROUP
+    sums = total + which * columns + at
+    while tl.atomic_cas(lock + which, 0, 1) == 1:
+        pass
+    tl.store(sums, tl.load(sums, mask=mask, other=0.0) + values, mask=mask)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock + which, 0)

@@ -72,6 +72,16 @@ def test_atomics_across_workgroups(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("warps", [1, 4])
+def test_a_workgroup_that_spins_on_a_lock_does_not_keep_its_owner_from_running(arch: str, warps: int) -> None:
+    x, total, lock = torch.randn(12, 200), torch.zeros(3, 200), torch.zeros(3, dtype=torch.int32)
+    with emulating(arch):
+        kernels.sum_under_locks[(12,)](x, total, lock, 200, GROUP=3, BLOCK=256, num_warps=warps)
+    torch.testing.assert_close(total, torch.stack([x[first::3].sum(0) for first in range(3)]))
+    assert lock.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
 def test_waves_that_exchange(arch: str) -> None:
     x, out = torch.randn(1024), torch.empty(1024)
     for seed in range(3):
