@@ -31,3 +31,12 @@ def test_fma_mix_into_a_half(arch: str, half: str) -> None:
         exact = float(np.float32(a[lane])) * -float(np.float16(b[lane])) + abs(float(np.float16(c[lane])))
         answer = int(np.float16(np.float32(exact)).view(np.uint16))
         assert found[lane] == (answer | 0x12340000 if half == "lo" else answer << 16 | 0x5678)
+
+
+def test_a_constant_beside_halves_is_one_of_fp16() -> None:
+    """1.0 of fp32 has zeros where fp16 has its bits."""
+    a, c = ([start + lane / 7 for lane in range(LANES)] for start in (0.5, 2.0))
+    vectors = {2: words(a, np.float32), 3: words(c, np.float16)}
+    found = run("v_fma_mix_f32 v1, -v2, 1.0, v3 op_sel_hi:[0,1,1]", vectors).lanes(1)
+    answers = [np.float32(float(np.float16(c[lane])) - float(np.float32(a[lane]))) for lane in range(LANES)]
+    assert found == [int(answer.view(np.uint32)) for answer in answers]
