@@ -5,7 +5,7 @@
 PATH is the folder python/tutorials of github.com/triton-lang/triton: 01-vector-add.py to 06-fused-attention.py, those
 that are there. The `@triton.jit` functions of a file are taken out of it, without its benchmarks and without
 autotuning, and launched on inputs made here; arguments are bound by the names that the tutorials give them, of 06
-the version with tensor descriptors. Prints a Markdown table; seconds go to stderr. Exit status 1 when anything is wrong,
+autotuning, and launched on inputs made here; arguments are bound by the names that the tutorials give them, of 06 the
 2 when PATH holds no tutorial.
 """
 
@@ -113,7 +113,8 @@ def extracted(tutorial: Path, scratch: Path) -> ModuleType:
     path = scratch / f"tutorial_{tutorial.stem.replace('-', '_')}.py"
     path.write_text(HEADER + "".join(functions))
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
