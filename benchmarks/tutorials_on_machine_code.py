@@ -5,8 +5,8 @@
 PATH is the folder python/tutorials of github.com/triton-lang/triton: 01-vector-add.py to 06-fused-attention.py, those
 that are there. The `@triton.jit` functions of a file are taken out of it, without its benchmarks and without
 autotuning, and launched on inputs made here; arguments are bound by the names that the tutorials give them, of 06
-autotuning, and launched on inputs made here; arguments are bound by the names that the tutorials give them, of 06 the
-2 when PATH holds no tutorial.
+the version with tensor descriptors. Prints a Markdown table; seconds go to stderr. Exit status 1 when anything is
+wrong, 2 when PATH holds no tutorial.
 """
 
 from __future__ import annotations
