@@ -97,7 +97,8 @@ class Emulator:
     def run(self, kernel: Any, grid: Any, *args: Any, **keywords: Any) -> None:
         """`kernel[grid](*args, **keywords)`."""
         names = inspect.signature(kernel.fn).parameters
-        options = {name: value for name, value in keywords.items() if name not in names and name != "warmup"}
+        both = triton_adapter.accepted_options(self._architecture)  # a parameter may be named like an option
+        options = {name: value for name, value in keywords.items() if name not in names or name in both}
         bound = inspect.signature(kernel.fn).bind(*args, **{k: v for k, v in keywords.items() if k in names})
         bound.apply_defaults()
         shape = grid(dict(bound.arguments)) if callable(grid) else grid
@@ -113,7 +114,7 @@ class Emulator:
 
     def code(self, kernel: Any, launch: Launch) -> Code:
         """Compiled once for each specialisation. `UserError` when the kernel does not compile."""
-        specialised = triton_adapter.specialise(kernel, launch, self._architecture)
+        specialised = triton_adapter.specialise(kernel, launch, self._architecture, checked=False)
         key = specialised.identity + triton_adapter.kernel_text(kernel)
         if (known := self._codes.get(key)) is None:
             build = triton_adapter.build(specialised, line_info=True)
