@@ -18,3 +18,14 @@ def public_folder() -> Iterator[Path]:
     yield folder
     folder.chmod(0o755)
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def never_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that is launched in Triton's interpreter fails the test."""
+    from triton.runtime.interpreter import InterpretedFunction
+
+    def interpreted(*arguments: object, **keywords: object) -> None:
+        raise AssertionError("a kernel was interpreted")
+
+    monkeypatch.setattr(InterpretedFunction, "run", interpreted)

@@ -9,6 +9,7 @@ import pytest
 
 import m3gen
 from m3gen.codegen.generate import generate
+from m3gen.evaluate.place import suffices
 from m3gen.tables.load import load
 from m3gen.tables.manifest import manifest_faults
 
@@ -27,6 +28,12 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_the_manifest_names_every_table_by_its_sum() -> None:
     assert manifest_faults(ROOT / "tuning_db") == []
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda path: f"{path.parent.name}.{path.stem}")
+def test_every_point_has_passed_the_last_gate_of_its_arch(table: Path) -> None:
+    found = load(table)
+    assert [point for point in found.points if not suffices(point.gate, found.arch)] == []
 
 
 def test_generated_modules_are_what_the_tables_and_templates_make(tmp_path: Path) -> None:

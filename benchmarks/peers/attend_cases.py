@@ -35,50 +35,56 @@ class AttendCase:
 
 def cases() -> Iterator[AttendCase]:
     """Of bf16, 16 heads and one KV head where nothing else is said; NaN wherever no row may look."""
-    yield _case("lengths 1, 127, 128, 129, 2500", "attention", [1, 127, 128, 129, 2500])
-    yield _case("rows of padding (seq_len 0)", "zeros", [300, 0, 129, 0])
-    yield _case("query_len 3, seq_len 1", "zeros in rows 0 and 1", [1, 131], query_len=3)
-    yield _case("a live row that selects nothing", "zeros", [300, 300], change=_first_list([]))
-    yield _case("speculative rows, lengths 128 and 257", "attention", [128, 257], query_len=4)
-    yield _case("-1 inside a list", "skipped", [300], change=_first_list([0, -1, 2]))
-    yield _case("list with holes: 0 -1 -1 -1 2", "both blocks", [300], change=_first_list([0, -1, -1, -1, 2]))
-    yield _case("unordered list, partial block first", "any order", [300], change=_first_list([2, 0, 1]))
-    yield _case("ids past the context", "skipped", [300], change=_first_list([0, 1, 2, 3, 2**31 - 1]))
-    yield _case(
+    yield make("lengths 1, 127, 128, 129, 2500", "attention", [1, 127, 128, 129, 2500])
+    yield make("rows of padding (seq_len 0)", "zeros", [300, 0, 129, 0])
+    yield make("query_len 3, seq_len 1", "zeros in rows 0 and 1", [1, 131], query_len=3)
+    yield make("a live row that selects nothing", "zeros", [300, 300], change=_first_list([]))
+    yield make("speculative rows, lengths 128 and 257", "attention", [128, 257], query_len=4)
+    yield make("-1 inside a list", "skipped", [300], change=_first_list([0, -1, 2]))
+    yield make("list with holes: 0 -1 -1 -1 2", "both blocks", [300], change=_first_list([0, -1, -1, -1, 2]))
+    yield make("unordered list, partial block first", "any order", [300], change=_first_list([2, 0, 1]))
+    yield make("ids past the context", "skipped", [300], change=_first_list([0, 1, 2, 3, 2**31 - 1]))
+    yield make(
         "stale ids after the list: 0 1 2, then 1 0",
         "the first three",
         [300],
         change=_first_list([0, 1, 2, 1, 0]),
         meant=[0, 1, 2],
     )
-    yield _case(
+    yield make(
         "an id twice: 0 1 1, of 3 blocks", "it weighs once", [300], change=_first_list([0, 1, 1]), meant=[0, 1]
     )
-    yield _case("NaN in page tails and unused pages", "never seen", [1, 130, 255])
-    yield _case("a page of -1 in the block table", "skipped", [300, 129], change=_no_second_page)
+    yield make("NaN in page tails and unused pages", "never seen", [1, 130, 255])
+    yield make("a page of -1 in the block table", "skipped", [300, 129], change=_no_second_page)
     for group in (8, 6):
-        yield _case(f"{group} heads a KV head", "attention", [300, 129], group_size=group, kv_heads=2)
-    yield _case("cache [pages, tokens, heads, dim]", "attention", [300, 129], kv_heads=2, heads_first=False)
+        yield make(f"{group} heads a KV head", "attention", [300, 129], group_size=group, kv_heads=2)
+    yield make("cache [pages, tokens, heads, dim]", "attention", [300, 129], kv_heads=2, heads_first=False)
     for scale in ("scalar", "per_token_head"):
         for arch in ("sm_90", "gfx942"):
             fp8 = default_device(arch).architecture.fp8
             kind = "scale of each token" if scale == "per_token_head" else "scales 0.5 and 0.25"
-            yield _case(f"{fp8} cache, {kind}", "dequantised", [1, 129, 300], arch, kv_dtype=fp8, kv_scale=scale)
-    yield _case("page offset past 2^31", "attention", [300], far="page")
-    yield _case("head offset past 2^31 (heads outermost)", "attention", [300], kv_heads=3, far="head")
+            yield make(f"{fp8} cache, {kind}", "dequantised", [1, 129, 300], arch, kv_dtype=fp8, kv_scale=scale)
+    yield make("page offset past 2^31", "attention", [300], far="page")
+    yield make("head offset past 2^31 (heads outermost)", "attention", [300], kv_heads=3, far="head")
 
 
 def fault(case: AttendCase, out: torch.Tensor) -> str:
     """What is wrong of an output, or nothing."""
-    out, rows = out.double().flatten(1), case.answer.flatten(1)
-    if nan := _numbers((~out.isfinite()).any(1)):
+    if nan := _numbers((~out.isfinite()).flatten(1).any(1)):
         return f"NaN in {nan}"
-    is_empty = (rows == 0).all(1)
-    error = (out - rows).square().mean(1).sqrt() / torch.where(is_empty, 1.0, rows.square().mean(1)).sqrt()
+    is_empty = (case.answer == 0).flatten(1).all(1)
+    error = errors(case, out)
     bound = BOUNDS[dtype(case.problem.kv_dtype).is_fp8]
     if off := _numbers(error > torch.where(is_empty, 0.0, bound)):
         return f"{off} off by {float(error.max()):.2g} of its RMS"
     return ""
+
+
+def errors(case: AttendCase, out: torch.Tensor) -> torch.Tensor:
+    """RMS error of each row over the RMS of its answer; over 1 where that is zero."""
+    out, rows = out.double().flatten(1), case.answer.flatten(1)
+    size = torch.where((rows == 0).all(1), 1.0, rows.square().mean(1)).sqrt()
+    return (out - rows).square().mean(1).sqrt() / size
 
 
 def _numbers(rows: torch.Tensor) -> str:
@@ -86,7 +92,7 @@ def _numbers(rows: torch.Tensor) -> str:
     return f"row{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}" if found else ""
 
 
-def _case(
+def make(
     name: str,
     right: str,
     seq_lens: list[int],

@@ -41,24 +41,24 @@ class SelectCase:
 def cases() -> Iterator[SelectCase]:
     """Of bf16, one head and one local block where nothing else is said; NaN wherever no row may look."""
     ramp = [float(block % 7 * 16 + block) for block in range(20)]
-    yield _case("lengths 0, 1, 127, 128, 129, 2049, 2500", "the best 16", [0, 1, 127, 128, 129, 2049, 2500])
-    yield _case("query_len 3, seq_len 1", "rows 0 and 1 empty", [1, 131], query_len=3)
-    yield _case("2 heads, 2 speculative rows", "the best 16 of each", [129, 2500], heads=2, query_len=2)
-    yield _case("forced: first block and last two", "both kinds in", [2560, 100], init_blocks=1, local_blocks=2)
-    yield _case("fp8 keys and queries", "the best 16", [129, 2500], of="e4m3fn")
-    yield _case("NaN in page tails and unused pages", "never seen", [1, 130, 2433])
-    yield _case("all scores equal, max_seq_len 2560 and 131072", "one list for both", [2560], scores=[1.0] * 20)
-    yield _case("scores of +0 and -0", "one list for both", [2560], scores=[0.0, -0.0] * 10)
-    yield _case("NaN score among 10 blocks", "all 10 blocks", [1280], scores=[*ramp[:4], NAN, *ramp[5:10]])
-    yield _case("NaN score among 20 blocks", "16 numbers", [2560], scores=[*ramp[:4], NAN, *ramp[5:]])
-    yield _case("-inf score among 20 blocks", "the best 16", [2560], scores=[*ramp[:4], -INF, *ramp[5:]])
-    yield _case("-inf score among 10 blocks", "all 10 blocks", [1280], scores=[*ramp[:4], -INF, *ramp[5:10]])
-    yield _case("+inf score among 20 blocks", "the best 16", [2560], scores=[*ramp[:4], INF, *ramp[5:]])
-    yield _case("stale ids in the buffer, 3 blocks", "-1 after the third", [300, 0], stale=True)
-    yield _case(
+    yield make("lengths 0, 1, 127, 128, 129, 2049, 2500", "the best 16", [0, 1, 127, 128, 129, 2049, 2500])
+    yield make("query_len 3, seq_len 1", "rows 0 and 1 empty", [1, 131], query_len=3)
+    yield make("2 heads, 2 speculative rows", "the best 16 of each", [129, 2500], heads=2, query_len=2)
+    yield make("forced: first block and last two", "both kinds in", [2560, 100], init_blocks=1, local_blocks=2)
+    yield make("fp8 keys and queries", "the best 16", [129, 2500], of="e4m3fn")
+    yield make("NaN in page tails and unused pages", "never seen", [1, 130, 2433])
+    yield make("all scores equal, max_seq_len 2560 and 131072", "one list for both", [2560], scores=[1.0] * 20)
+    yield make("scores of +0 and -0", "one list for both", [2560], scores=[0.0, -0.0] * 10)
+    yield make("NaN score among 10 blocks", "all 10 blocks", [1280], scores=[*ramp[:4], NAN, *ramp[5:10]])
+    yield make("NaN score among 20 blocks", "16 numbers", [2560], scores=[*ramp[:4], NAN, *ramp[5:]])
+    yield make("-inf score among 20 blocks", "the best 16", [2560], scores=[*ramp[:4], -INF, *ramp[5:]])
+    yield make("-inf score among 10 blocks", "all 10 blocks", [1280], scores=[*ramp[:4], -INF, *ramp[5:10]])
+    yield make("+inf score among 20 blocks", "the best 16", [2560], scores=[*ramp[:4], INF, *ramp[5:]])
+    yield make("stale ids in the buffer, 3 blocks", "-1 after the third", [300, 0], stale=True)
+    yield make(
         "lists token-major, as many rows as heads", "by their strides", [300, 2500], heads=2, token_major=True
     )
-    yield _case("page offset past 2^31", "the best 16", [300], far=True)
+    yield make("page offset past 2^31", "the best 16", [300], far=True)
 
 
 def fault(case: SelectCase, found: Sequence[torch.Tensor]) -> str:
@@ -106,7 +106,7 @@ def _visible(case: SelectCase, row: int) -> int:
     return -(-max(kv_len, 0) // PAGE)
 
 
-def _case(
+def make(
     name: str,
     right: str,
     seq_lens: list[int],

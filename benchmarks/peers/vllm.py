@@ -9,8 +9,9 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -26,6 +27,7 @@ _PACKAGES = ("vllm", "vllm.models", "vllm.models.minimax_m3")
 _HALVES = ("common", "amd")
 _COMMON = ("common/ops/sparse_attn.py", "common/ops/index_topk.py")
 _AMD = ("amd/ops/sparse_pa.py", "amd/ops/index_topk.py")
+_AMD_ATTEND = "vllm.models.minimax_m3.amd.ops.sparse_attn"
 
 
 class NotVllm(Exception):
@@ -34,33 +36,39 @@ class NotVllm(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Vllm:
-    """`attend` and `select` are vLLM's own launchers, those of `common`; `select_amd` is None where it cannot load."""
+    """`attend` and `select` are vLLM's own launchers, those of `common`; `select_amd` is None where it cannot load.
+    The modules hold the other launchers and the kernels; `attend_amd` only where vLLM was told that it is on AMD."""
 
     version: str
     attend: Any
     select: Any
     select_amd: Any
+    modules: dict[str, ModuleType]
 
 
-def load(folder: Path) -> Vllm:
-    """The launchers in `folder`, a site-packages or an unpacked wheel. `NotVllm` where it is neither."""
+def load(folder: Path, arch: str = "") -> Vllm:
+    """The launchers in `folder`, a site-packages or an unpacked wheel. `NotVllm` where it is neither. With an `arch`
+    of AMD's vLLM believes that it is on one, else on nothing it knows."""
     home = folder / "vllm/models/minimax_m3"
     if missing := [name for name in _COMMON if not (home / name).is_file()]:
         raise NotVllm(f"{folder} is not vLLM: no vllm/models/minimax_m3/{missing[0]}. To fetch it: {HOW}")
-    _stub(folder)
+    _stub(folder, arch)
     attend = importlib.import_module("vllm.models.minimax_m3.common.ops.sparse_attn")
     select = importlib.import_module("vllm.models.minimax_m3.common.ops.index_topk")
-    modules, amd = [attend, select], None
+    modules, amd = {"attend": attend, "select": select}, None
     if all((home / name).is_file() for name in _AMD):
         amd = importlib.import_module("vllm.models.minimax_m3.amd.ops.index_topk")
-        modules.append(amd)
-    for module in modules:
+        modules |= {"select_amd": amd, "pages_amd": importlib.import_module(amd.__package__ + ".sparse_pa")}
+        if arch:
+            modules["attend_amd"] = importlib.import_module(_AMD_ATTEND)
+    for module in modules.values():
         _one_config(module)
     return Vllm(
         version=_version(folder),
         attend=attend.minimax_m3_sparse_attn_decode,
         select=select.minimax_m3_index_decode,
         select_amd=amd and amd.minimax_m3_index_decode,
+        modules=modules,
     )
 
 
@@ -103,8 +111,41 @@ def select(launcher: Any, arguments: dict[str, Any], ids: torch.Tensor, max_seq_
     )
 
 
-def _stub(folder: Path) -> None:
-    """What the files import: their packages without these packages' own code, and a platform that is no GPU."""
+@dataclass
+class Watched:
+    """A kernel that is launched with `options` on top of its launcher's, and whose arguments are kept."""
+
+    kernel: Any
+    options: dict[str, int] = field(default_factory=dict)
+    arguments: tuple[Any, ...] = ()
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        def launch(*arguments: Any, **keywords: Any) -> Any:
+            self.arguments = arguments
+            return self.kernel[grid](*arguments, **keywords | self.options)
+
+        return launch
+
+
+@contextmanager
+def watching(module: ModuleType, *names: str, **options: int) -> Iterator[list[Watched]]:
+    """Those of a module's kernels."""
+    own = {name: getattr(module, name) for name in names}
+    watched = [Watched(kernel, options) for kernel in own.values()]
+    for name, one in zip(names, watched, strict=True):
+        setattr(module, name, one)
+    try:
+        yield watched
+    finally:
+        for name, kernel in own.items():
+            setattr(module, name, kernel)
+
+
+def _stub(folder: Path, arch: str) -> None:
+    """What the files import: their packages without these packages' own code, and a platform that is no GPU or this
+    one."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "vllm"]:
+        del sys.modules[name]
     for name in (*_PACKAGES, *_packages_of_halves()):
         package = ModuleType(name)
         package.__path__ = [str(folder / name.replace(".", "/"))]
@@ -113,9 +154,10 @@ def _stub(folder: Path) -> None:
     def no(*_: Any) -> bool:
         return False
 
-    names = ("is_arch_support_pdl", "is_cuda", "is_rocm", "is_device_capability")
-    platform = SimpleNamespace(**dict.fromkeys(names, no))
+    names = ("is_arch_support_pdl", "is_cuda", "is_device_capability")
+    platform = SimpleNamespace(**dict.fromkeys(names, no), is_rocm=lambda: bool(arch))
     _module("vllm.platforms", current_platform=platform)
+    _module("vllm.platforms.rocm", on_gfx950=lambda: arch == "gfx950", on_mi3xx=lambda: bool(arch))
     _module("vllm.triton_utils", tl=tl, triton=triton)
     _module("vllm.utils")
     _module("vllm.utils.math_utils", round_up=lambda x, y: -(-x // y) * y, cdiv=lambda x, y: -(-x // y))

@@ -55,10 +55,10 @@ def candidates(arch: str, names: Sequence[str] | None, coverage: Coverage) -> li
     device = problems.find_device(arch, None)
     made = coverage.problems(problems.find_ops(names or ["all"]), device)
     found = work.distinct(Candidate(one, ops.get(one.op).default(one, device)) for one in made)
-    return sorted(found, key=_duration, reverse=True)
+    return sorted(found, key=duration, reverse=True)
 
 
-def _duration(candidate: Candidate) -> float:
+def duration(candidate: Candidate) -> float:
     """Seconds, roughly."""
     problem = candidate.problem
     split = 1.0 if problem.rows <= _FEW_ROWS else 0.25

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -54,7 +55,8 @@ def verify(
 
     Takes the winners that the store holds for ARCH, of the problems that the other options name, and
     prints every case with its errors and their bounds. A configuration that wins under several loads runs
-    once: the cases do not depend on the load.
+    once: the cases do not depend on the load. The store keeps the verdicts: a winner for AMD ships only after
+    one on machine-code.
 
     --all takes the default configuration of every op instead, or of those that --op names, on every case
     of the op with two seeds. Of its problems: at TP 4 all dtypes of the cache (bf16, fp16, fp32, fp8) and
@@ -72,11 +74,13 @@ def verify(
       2    bad input or environment, or nothing to verify
       130  interrupted
     """
+    from m3gen import paths
     from m3gen.cli import defaults, output, problems, work
     from m3gen.cli.options import cpus
     from m3gen.errors import UserError
     from m3gen.evaluate import place
     from m3gen.report import verdicts
+    from m3gen.store import Store
 
     place.check(on, problems.find_device(arch, None).arch)
     if every or quick:
@@ -87,19 +91,23 @@ def verify(
         passed = defaults.verify(arch, op, quick=quick, jobs=jobs or cpus(), on=on, as_json=as_json)
         raise typer.Exit(PASSED if passed else FAILED)
     options = {"op": op, "tp": tp, "kv": kv, "rows": rows}
+    url = store or paths.store_url()
     if config is None:
-        candidates = _winners(arch, store, **options)
+        candidates = _winners(arch, url, **options)
     elif store is not None:
         raise UserError("--config is verified without a store: give --config or --store")
     else:
         candidates = _given(arch, config, **options)
     output.stderr().print(f"{len(candidates)} to verify on {verdicts.place(on)}, up to some minutes each")
     found: list[tuple[Candidate, Verification]] = []
-    for candidate, verdict in work.verify(candidates, jobs or cpus(), on=on):
-        found.append((candidate, verdict))
-        if not as_json:
-            bounds = verdicts.bounds_of(candidate.problem)
-            output.stdout().print(verdicts.verdict(candidate.problem, candidate.config, verdict, bounds))
+    with nullcontext() if config is not None else Store.open(url) as keeper:
+        for candidate, verdict in work.verify(candidates, jobs or cpus(), on=on):
+            found.append((candidate, verdict))
+            if keeper is not None:
+                keeper.commit_verification(candidate.problem, candidate.config, verdict)
+            if not as_json:
+                bounds = verdicts.bounds_of(candidate.problem)
+                output.stdout().print(verdicts.verdict(candidate.problem, candidate.config, verdict, bounds))
     if as_json:
         objects = [verdicts.verification_object(one.problem, one.config, verdict) for one, verdict in found]
         output.print_object("verify", {"verifications": objects})
@@ -114,9 +122,8 @@ def _refuse(mode: str, options: Mapping[str, object]) -> None:
         raise UserError(f"{mode} chooses its own problems: drop {', '.join(given)}; --op narrows it")
 
 
-def _winners(arch: str, store: str | None, *, op: Any, tp: Any, kv: Any, rows: Any) -> list[Candidate]:
+def _winners(arch: str, url: str, *, op: Any, tp: Any, kv: Any, rows: Any) -> list[Candidate]:
     """The stored winners that the options name; one that is not given names all."""
-    from m3gen import paths
     from m3gen.cli import problems, work
     from m3gen.cli.options import integers
     from m3gen.cli.work import Candidate
@@ -137,7 +144,7 @@ def _winners(arch: str, store: str | None, *, op: Any, tp: Any, kv: Any, rows: A
             and (not loads or problem.rows in loads)
         )
 
-    with Store.open(store or paths.store_url(), read_only=True) as opened:
+    with Store.open(url, read_only=True) as opened:
         winners = [winner for winner in opened.winners(arch=device.arch) if wanted(winner.problem)]
         where = opened.location
     if not winners:

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from m3gen import ops
 from m3gen.errors import UserError
 from m3gen.evaluate.gate import SEEDS, GateRequest
-from m3gen.evaluate.place import INTERPRETER, worker_environment
+from m3gen.evaluate.place import INTERPRETER, MACHINE_CODE, WORKER_ENVIRONMENT
 from m3gen.evaluate.verification import Verification
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
 from m3gen.targets import Device
 
 if TYPE_CHECKING:
+    from m3gen.compiler.pool import Done
     from m3gen.search.budget import Budget
     from m3gen.search.progress import Listener
     from m3gen.search.result import WinnerRow
@@ -114,17 +116,27 @@ def verify(
     from m3gen.compiler.pool import WorkerPool
 
     handler = "m3gen.evaluate.gate:verify_request"
-    with WorkerPool(handler, jobs=jobs, deadline_s=VERIFY_DEADLINE_S, env=worker_environment(on)) as pool:
+    with WorkerPool(handler, jobs=jobs, deadline_s=VERIFY_DEADLINE_S, env=WORKER_ENVIRONMENT) as pool:
         waiting = {
             pool.submit(GateRequest(one.problem.op, one.problem, one.config, seeds, on)): one for one in candidates
         }
         while waiting:
             for done in pool.poll(1.0):
-                died = Verification(
-                    status=done.status,
-                    on=on,
-                    source_sha="",
-                    seconds=done.seconds,
-                    reason=done.reason,
-                )
-                yield waiting.pop(done.ticket), done.value if done.status is Status.OK else died
+                one = waiting.pop(done.ticket)
+                yield one, done.value if done.status is Status.OK else _died(one, on, done)
+
+
+def _died(candidate: Candidate, on: str, done: Done) -> Verification:
+    """The verdict on a candidate whose worker raised, died or was killed."""
+    from m3gen.codegen.render import render
+    from m3gen.compiler.fingerprint import fingerprint
+
+    problem, config = candidate.problem, candidate.config
+    return Verification(
+        status=done.status,
+        on=on,
+        source_sha=render(ops.get(problem.op), problem, config).sha,
+        seconds=done.seconds,
+        reason=done.reason,
+        environment={"compiler": fingerprint()} if on == MACHINE_CODE else {},
+    )

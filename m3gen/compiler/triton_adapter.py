@@ -110,10 +110,11 @@ def accepted_options(architecture: Architecture) -> frozenset[str]:
     return frozenset(names - {name for name, versions in _INERT.items() if short in versions})
 
 
-def specialise(kernel: Any, launch: Launch, architecture: Architecture) -> Specialised:
+def specialise(kernel: Any, launch: Launch, architecture: Architecture, *, checked: bool = True) -> Specialised:
     """Bind the launch's arguments as `kernel[grid](...)` would: alignment, constants and pointer ranges.
 
-    Raises `Refused` for options that Triton would not honour and for arguments that are not parameters.
+    Raises `Refused` for arguments that are not parameters and, where `checked`, for options that Triton would not
+    honour; else these are what Triton makes of them, as for anybody's kernel.
     """
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, make_backend
@@ -121,7 +122,10 @@ def specialise(kernel: Any, launch: Launch, architecture: Architecture) -> Speci
 
     target = GPUTarget(architecture.backend, architecture.backend_arch, architecture.wave_size)
     backend = make_backend(target)
-    options = _checked_options(kernel, launch, architecture, backend)
+    if checked:
+        options = _checked_options(kernel, launch, architecture, backend)
+    else:
+        options = {**dict(launch.options), "debug": bool(dict(launch.options).get("debug") or kernel.debug)}
     known = set(kernel.arg_names)
     if unknown := sorted(name for name, _ in launch.arguments if name not in known):
         raise Refused(f"{launch.kernel} has no parameter {', '.join(unknown)}")

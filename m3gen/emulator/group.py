@@ -234,8 +234,16 @@ class Group:
 
 
 def spread(value: Array, size: int) -> Array:
-    """As [size, 64]; np.broadcast_to costs more than most instructions."""
-    return value if value.shape == (size, 64) else np.broadcast_to(value, (size, 64))
+    """As [size, 64], not to be written; np.broadcast_to costs more than most instructions."""
+    shape = value.shape
+    if shape == (size, 64):
+        return value
+    if value.ndim != 2 or not value.flags.c_contiguous:
+        return np.broadcast_to(value, (size, 64))
+    down, across = value.strides
+    return np.ndarray(
+        (size, 64), value.dtype, value, 0, (0 if shape[0] == 1 else down, 0 if shape[1] == 1 else across)
+    )
 
 
 def words(mask: Array) -> tuple[Array, Array]:
@@ -246,6 +254,7 @@ def words(mask: Array) -> tuple[Array, Array]:
 
 def unpack(low: Array, high: Array) -> Array:
     """The inverse of `words`."""
-    low, high = np.broadcast_arrays(low, high)
+    if low.shape != high.shape:
+        low, high = np.broadcast_arrays(low, high)
     both = np.ascontiguousarray(np.concatenate([low, high], axis=1))
     return np.unpackbits(both.view(np.uint8), axis=1, bitorder="little").view(bool)

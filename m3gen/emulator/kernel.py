@@ -4,17 +4,21 @@
         kernel[grid](...)          # any @triton.jit function, on CPU tensors
     emulator.profiles              # what each launch did
 
+    emulator = Emulator("gfx942")
+    kernels = m3gen.runtime.load("gfx942", adapt=emulator.emulated)  # those of a ModelState
+
 A launch is specialised and compiled as the JIT would for this GPU, and its code is executed.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from m3gen.codegen.launch import Launch
 from m3gen.codegen.trace import argument
@@ -63,10 +67,39 @@ class Emulator:
         self._codes: dict[str, Code] = {}
         self._machines: dict[int, tuple[Code, Machine]] = {}  # by the code's identity: its text is long
 
+    @contextmanager
+    def attached(self) -> Iterator[Self]:
+        """Every `@triton.jit` kernel launched inside runs here; one thread at a time. `UserError` where kernels are
+        interpreted, which would run without it."""
+        from triton.runtime.jit import JITFunction
+
+        triton_adapter.require_compiler()
+
+        def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **keywords: Any) -> None:
+            self.run(kernel, grid, *args, **keywords)
+
+        own = JITFunction.run
+        JITFunction.run = run
+        try:
+            yield self
+        finally:
+            JITFunction.run = own
+
+    def emulated(self, launcher: Callable[..., None]) -> Callable[..., None]:
+        """The launcher with its kernels run here: `adapt` of `m3gen.runtime.load`."""
+
+        @functools.wraps(launcher)
+        def launch(*arguments: Any, **keywords: Any) -> None:
+            with self.attached():
+                launcher(*arguments, **keywords)
+
+        return launch
+
     def run(self, kernel: Any, grid: Any, *args: Any, **keywords: Any) -> None:
         """`kernel[grid](*args, **keywords)`."""
         names = inspect.signature(kernel.fn).parameters
-        options = {name: value for name, value in keywords.items() if name not in names and name != "warmup"}
+        both = triton_adapter.accepted_options(self._architecture)  # a parameter may be named like an option
+        options = {name: value for name, value in keywords.items() if name not in names or name in both}
         bound = inspect.signature(kernel.fn).bind(*args, **{k: v for k, v in keywords.items() if k in names})
         bound.apply_defaults()
         shape = grid(dict(bound.arguments)) if callable(grid) else grid
@@ -82,7 +115,7 @@ class Emulator:
 
     def code(self, kernel: Any, launch: Launch) -> Code:
         """Compiled once for each specialisation. `UserError` when the kernel does not compile."""
-        specialised = triton_adapter.specialise(kernel, launch, self._architecture)
+        specialised = triton_adapter.specialise(kernel, launch, self._architecture, checked=False)
         key = specialised.identity + triton_adapter.kernel_text(kernel)
         if (known := self._codes.get(key)) is None:
             build = triton_adapter.build(specialised, line_info=True)
@@ -141,16 +174,5 @@ def _value(memory: Memory, name: str, value: Any) -> Value:
 @contextmanager
 def emulating(arch: str, **options: Any) -> Iterator[Emulator]:
     """Every `@triton.jit` kernel launched inside runs as machine code of `arch`. Options as in `Emulator`."""
-    from triton.runtime.jit import JITFunction
-
-    emulator = Emulator(arch, **options)
-
-    def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **keywords: Any) -> None:
-        emulator.run(kernel, grid, *args, **keywords)
-
-    own = JITFunction.run
-    JITFunction.run = run
-    try:
+    with Emulator(arch, **options).attached() as emulator:
         yield emulator
-    finally:
-        JITFunction.run = own

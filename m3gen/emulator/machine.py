@@ -21,6 +21,7 @@ from m3gen.emulator.table import Spec, Step, find
 
 _MOST_WORKGROUPS = 64  # that run in step
 _MOST_STEPS = 5_000_000
+_TURN = 128  # branches after which the other groups have theirs
 _WAVE = 64
 
 
@@ -113,7 +114,8 @@ class Machine:
 
     def _run(self, groups: list[Group]) -> None:
         """Until every wave has ended. The group that is furthest behind goes first, so that waves which parted meet
-        again; of the waves of a workgroup, whichever the seed says."""
+        again, but for one that has had more turns than others: it may be waiting for them. Of the waves of a
+        workgroup, whichever the seed says."""
         ready, blocked = list(groups), list[Group]()
         while ready or blocked:
             if not ready:
@@ -126,7 +128,9 @@ class Machine:
     def _next(self, ready: list[Group]) -> Group:
         numbers = sorted({int(group.wave[0]) for group in ready})
         wave = self._random.choice(numbers)
-        mine = sorted((group for group in ready if group.wave[0] == wave), key=lambda group: group.pc)
+        mine = sorted(
+            (group for group in ready if group.wave[0] == wave), key=lambda group: (group.steps // _TURN, group.pc)
+        )
         first = mine[0]
         ready.remove(first)
         for other in mine[1:]:
@@ -154,7 +158,8 @@ class Machine:
         return ready, waiting
 
     def _advance(self, group: Group) -> list[Group]:
-        """Run a group to its next barrier, its end, or a branch that parts it; what is left of it."""
+        """Run a group to its next barrier, its end, a branch that parts it, or the end of its turn; what is left of
+        it."""
         steps, touched_, lines = self._steps, self._touched, self.program.instructions
         recorder = self._recorder
         if recorder is not None:
@@ -188,6 +193,8 @@ class Machine:
                 recorder.branched(at, group.size if taken is None else int(np.count_nonzero(taken)))
             if taken is None:
                 group.pc = target
+                if group.steps % _TURN == 0:
+                    return [group]
                 continue
             gone, stayed = group.take(taken.nonzero()[0]), group.take((~taken).nonzero()[0])
             gone.pc = target

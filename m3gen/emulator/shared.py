@@ -7,6 +7,8 @@ import numpy as np
 from m3gen.emulator.faults import MemoryFault
 from m3gen.emulator.group import I64, Array
 
+_WIDEST = 16
+_UNITS = {width: f"V{width}" for width in (2, 4, 8, 16)}
 _UNWRITTEN = 0xFF  # NaN in fp32, bf16, fp16 and e4m3fn
 
 
@@ -20,21 +22,23 @@ class Shared:
 
     def __init__(self, rows: int, size: int) -> None:
         self.size = size
-        self._bytes = np.full(rows * size, _UNWRITTEN, np.uint8)
-        self._written = np.zeros(rows * size, bool)
+        self._pitch = -(-size // _WIDEST) * _WIDEST
+        self._bytes = np.full(rows * self._pitch, _UNWRITTEN, np.uint8)
+        self._written = np.zeros(rows * self._pitch, bool)
         self.unwritten = 0
 
     def load(self, rows: Array, addresses: Array, width: int) -> Array:
         """uint8 [n, width]."""
         at = self._at(rows, addresses, width)
-        self.unwritten += int(at.size - np.count_nonzero(self._written[at]))
-        found: Array = self._bytes[at]
-        return found
+        written = _gather(self._written, at, width)
+        self.unwritten += written.size - int(np.count_nonzero(written))
+        return _gather(self._bytes, at, width)
 
     def store(self, rows: Array, addresses: Array, data: Array) -> None:
-        at = self._at(rows, addresses, data.shape[1])
-        self._bytes[at] = data
-        self._written[at] = True
+        width = data.shape[1]
+        at = self._at(rows, addresses, width)
+        _scatter(self._bytes, at, data)
+        _scatter(self._written, at, np.ones((1, width), bool))
 
     def _at(self, rows: Array, addresses: Array, width: int) -> Array:
         addresses = addresses & 0xFFFFFFFF
@@ -44,5 +48,22 @@ class Shared:
             fault = MemoryFault(f"{width} bytes at {int(addresses[row])} of the LDS, which has {self.size} bytes")
             fault.row = row  # type: ignore[attr-defined]
             raise fault
-        at: Array = (rows * self.size + addresses)[:, None] + np.arange(width, dtype=I64)
+        at: Array = rows * self._pitch + addresses
         return at
+
+
+def _gather(store: Array, at: Array, width: int) -> Array:
+    """Elements of one byte, [n, width], from `at` on."""
+    if width in _UNITS and not (at % width).any():
+        found: Array = store.view(_UNITS[width])[at // width]
+        return found.view(store.dtype).reshape(-1, width)
+    return store[at[:, None] + np.arange(width, dtype=I64)]
+
+
+def _scatter(store: Array, at: Array, data: Array) -> None:
+    """The inverse; later rows win, one row goes everywhere."""
+    width = data.shape[1]
+    if width in _UNITS and not (at % width).any():
+        store.view(_UNITS[width])[at // width] = np.ascontiguousarray(data).view(_UNITS[width])[:, 0]
+    else:
+        store[at[:, None] + np.arange(width, dtype=I64)] = data

@@ -1,7 +1,7 @@
 """The correctness gate: a candidate's outputs against the op's float64 reference over its awkward inputs.
 
-It runs in Triton's interpreter, in a child process with `TRITON_INTERPRET=1` or in this one, or, for AMD, on the
-machine code that the compiler makes, executed by the emulator. Importing this module loads neither torch nor Triton;
+It runs in Triton's interpreter or, for AMD, on the machine code that the compiler makes, executed by the emulator, in
+a child process or in this one. Importing this module loads neither torch nor Triton;
 verifying does.
 """
 
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from m3gen.codegen.source import KernelSource
-from m3gen.evaluate.place import INTERPRETER, running, unchecked
+from m3gen.compiler.fingerprint import fingerprint
+from m3gen.evaluate.place import INTERPRETER, MACHINE_CODE, running, unchecked
 from m3gen.evaluate.verification import CaseResult, Verification
 from m3gen.ops.base import Case, Op, Tolerance
 from m3gen.space import Config
@@ -180,4 +181,5 @@ def _environment(on: str) -> dict[str, str]:
     import torch
     import triton
 
-    return {"triton": triton.__version__, "torch": torch.__version__, "on": on}
+    found = {"triton": triton.__version__, "torch": torch.__version__, "on": on}
+    return found | {"compiler": fingerprint()} if on == MACHINE_CODE else found

@@ -10,7 +10,30 @@ from m3gen.targets import Vendor, architecture
 
 INTERPRETER = "interpreter"
 MACHINE_CODE = "machine-code"
+GPU = "gpu"
 PLACES = (INTERPRETER, MACHINE_CODE)
+STRONGEST_FIRST = (GPU, MACHINE_CODE, INTERPRETER)
+"""What may have run the kernel of a verdict: its own GPU says more than an emulator, and that more than Triton's
+interpreter."""
+
+
+def gates(arch: str) -> tuple[str, ...]:
+    """Where a candidate for this arch has to pass, in order; a winner's row names the last.
+
+    The interpreter checks what a kernel means, 32-bit overflow among it, the machine code what the compiler made of
+    it: for AMD both, at about the same cost.
+    """
+    return PLACES if architecture(arch).vendor is Vendor.AMD else (INTERPRETER,)
+
+
+def suffices(on: str, arch: str) -> bool:
+    """Whether a pass there is enough for a winner of this arch."""
+    return on in at_least(gates(arch)[-1])
+
+
+def at_least(on: str) -> tuple[str, ...]:
+    """The places that say as much as this one."""
+    return STRONGEST_FIRST[: STRONGEST_FIRST.index(on) + 1]
 
 
 def check(on: str, arch: str) -> None:
@@ -47,6 +70,5 @@ def unchecked(on: str) -> AbstractContextManager[None]:
     return overflow_unchecked()
 
 
-def worker_environment(on: str) -> dict[str, str]:
-    """What a worker process needs to run kernels there."""
-    return {"TRITON_INTERPRET": "1" if on == INTERPRETER else "0"}
+WORKER_ENVIRONMENT = {"TRITON_INTERPRET": "0"}
+"""Of a worker process that runs kernels in any place: Triton compiles there unless `running` says otherwise."""

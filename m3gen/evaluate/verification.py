@@ -27,7 +27,8 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """`on` is what ran the kernel: "interpreter", "machine-code" or "gpu". `reason` names the first failure."""
+    """`on` is what ran the kernel: "interpreter", "machine-code" or "gpu". `reason` names the first failure;
+    `environment["compiler"]` is the fingerprint of what made the machine code, where that was run."""
 
     status: Status
     on: str

@@ -1,5 +1,6 @@
 """The runtime: kernels for an engine to hold, chosen from tables, needing torch, Triton and nothing else."""
 
+from m3gen.runtime.backend import Place
 from m3gen.runtime.binding import BoundLayer, CacheBinding, LayerCache, TensorIdentity
 from m3gen.runtime.counters import Counters
 from m3gen.runtime.dispatch import Dispatch
@@ -30,6 +31,7 @@ __all__ = [
     "NoKernel",
     "NormWeights",
     "OpKernels",
+    "Place",
     "Plan",
     "Reason",
     "Refusal",

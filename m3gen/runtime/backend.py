@@ -1,14 +1,23 @@
-"""What launches run on: the GPU that is here, or Triton's interpreter on the CPU."""
+"""What launches run on: the GPU that is here, Triton's interpreter on the CPU, or what the caller has."""
 
 from __future__ import annotations
 
 import functools
+from enum import StrEnum
 from typing import Any
 
 import torch
 
 from m3gen.runtime.selection import Launcher
 from m3gen.targets import UnknownTarget, architecture
+
+
+class Place(StrEnum):
+    """What runs the launches of a `KernelSet`."""
+
+    GPU = "gpu"  # the one that is here
+    INTERPRETER = "interpreter"  # Triton's, on the CPU
+    CALLER = "caller"  # what `load` was given: `m3gen.emulator.Emulator.emulated`
 
 
 def live_architecture() -> str | None:

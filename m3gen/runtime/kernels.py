@@ -10,6 +10,7 @@ from typing import Any
 
 from m3gen.errors import UserError
 from m3gen.runtime import backend
+from m3gen.runtime.backend import Place
 from m3gen.runtime.dispatch import Dispatch
 from m3gen.runtime.ladder import Adapt, select
 from m3gen.runtime.selection import Build, NoKernel, Rung, Selection
@@ -93,21 +94,20 @@ class OpKernels:
 class KernelSet(Mapping[str, OpKernels]):
     """The kernels of one architecture: `kernels["sparse_decode"]` or `kernels.sparse_decode`.
 
-    With a builder every op is there; iterating names those that have tables. `interpreted`
-    says whether launches run in Triton's interpreter, for want of the GPU. `faults` are the tables that could not
-    be used, in words.
+    With a builder every op is there; iterating names those that have tables. `place` says what runs the launches.
+    `faults` are the tables that could not be used, in words.
     """
 
     def __init__(
         self,
         arch: str,
         by_op: Mapping[str, OpKernels],
-        interpreted: bool,
+        place: Place,
         faults: Sequence[str],
         without_tables: Callable[[str], OpKernels] | None = None,
     ) -> None:
         self.arch = arch
-        self.interpreted = interpreted
+        self.place = place
         self.faults = tuple(faults)
         self._by_op = dict(by_op)
         self._without_tables = without_tables
@@ -141,13 +141,16 @@ def load(
     tables: Path | str | None = None,
     generated: Path | str | None = None,
     build: Build | None = None,
+    adapt: Adapt | None = None,
 ) -> KernelSet:
     """The kernels of an architecture from the tables that are there; nothing is written.
 
     `tables` names a folder of tables (`<arch>/<op>.json`) that goes before the user's and the release's, and
     `generated` its modules, by default the folder `generated` beside it. A table of the user or the release
     that cannot be used gives a warning and the next rung answers; one that was named here raises. `build` is
-    asked for what no table has: `m3gen.codegen.build`, which needs more than torch and Triton.
+    asked for what no table has: `m3gen.codegen.build`, which needs more than torch and Triton. `adapt` takes each
+    launcher and returns what is called in its place: `m3gen.emulator.Emulator.emulated`, for launches that shall run
+    neither on the GPU that is here nor in the interpreter.
 
     Raises `UserError` for an unknown architecture, a named folder that is not there, and when no table is and
     nothing builds.
@@ -173,15 +176,22 @@ def load(
             f"no table for {arch} in {', '.join(str(s.tables) for s in asked)}: "
             f"make one with `m3gen tune --arch {arch}`"
         )
-    is_here = backend.live_architecture() == arch
-    adapt = backend.compiled if is_here else backend.interpreted
+    place, adapted = _place(arch, adapt)
 
     def kernels(op: str) -> OpKernels:
-        return OpKernels(op, arch, shelves.get(op, ()), faults.get(op, ()), adapt, build)
+        return OpKernels(op, arch, shelves.get(op, ()), faults.get(op, ()), adapted, build)
 
     by_op = {op: kernels(op) for op, found in sorted(shelves.items()) if found}
     all_faults = [fault for found in faults.values() for fault in found]
-    return KernelSet(arch, by_op, not is_here, all_faults, None if build is None else kernels)
+    return KernelSet(arch, by_op, place, all_faults, None if build is None else kernels)
+
+
+def _place(arch: str, adapt: Adapt | None) -> tuple[Place, Adapt]:
+    if adapt is not None:
+        return Place.CALLER, adapt
+    if backend.live_architecture() == arch:
+        return Place.GPU, backend.compiled
+    return Place.INTERPRETER, backend.interpreted
 
 
 def _shelf(source: Source, path: Path) -> Shelf:

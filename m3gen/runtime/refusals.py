@@ -9,6 +9,7 @@ import triton
 
 from m3gen.errors import UserError
 from m3gen.interpreter import versions
+from m3gen.runtime.backend import Place
 from m3gen.runtime.refusal import Refusal, RefusalCode
 from m3gen.runtime.settings import Settings, dtype_name
 from m3gen.spec import CONTEXT_BUCKETS, KV_SCALES, ModelSpec, dtype
@@ -17,12 +18,12 @@ _ACTIVATIONS = (torch.bfloat16, torch.float16, torch.float32)
 _MOST_ROWS = 1 << 16  # a grid's second and third dimension
 
 
-def refusals(settings: Settings, *, interpreted: bool) -> Iterator[Refusal]:
+def refusals(settings: Settings, place: Place) -> Iterator[Refusal]:
     """All but what the tables say."""
     checks: tuple[Callable[[Settings], Iterator[Refusal]], ...] = (_shard, _shape, _dtypes, _limits, _features)
     for check in checks:
         yield from check(settings)
-    yield from _device(settings, interpreted)
+    yield from _device(settings, place)
 
 
 def _shard(settings: Settings) -> Iterator[Refusal]:
@@ -85,13 +86,13 @@ def _features(settings: Settings) -> Iterator[Refusal]:
         yield Refusal(RefusalCode.FEATURE, f"{feature.value} is on and not supported: {feature.why}")
 
 
-def _device(settings: Settings, interpreted: bool) -> Iterator[Refusal]:
-    if interpreted:
+def _device(settings: Settings, place: Place) -> Iterator[Refusal]:
+    if place is Place.INTERPRETER:
         try:
             versions.check(triton.__version__)
         except UserError as error:
             yield Refusal(RefusalCode.VERSION, str(error))
-    elif settings.device.type != "cuda":
+    elif place is Place.GPU and settings.device.type != "cuda":
         yield Refusal(
             RefusalCode.DEVICE,
             f"the model is on {settings.device}, expected the GPU ({settings.arch}) that is here",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
+from m3gen.runtime.backend import Place
 from m3gen.runtime.binding import CacheBinding, LayerCache, bind
 from m3gen.runtime.counters import Counters
 from m3gen.runtime.health import Health, Watch
@@ -47,15 +48,15 @@ class ModelState:
         capturing: Callable[[], bool] = is_capturing,
     ) -> None:
         """`kernels` are those of `m3gen.runtime.load(settings.arch)`. Raises `Refused` with every reason."""
-        interpreted = bool(getattr(kernels, "interpreted", True))
-        refused: list[Refusal] = list(refusals(settings, interpreted=interpreted))
+        place = getattr(kernels, "place", Place.INTERPRETER)
+        refused: list[Refusal] = list(refusals(settings, place))
         chosen: Chosen = {} if refused else choose(settings, kernels, refused)
         if refused:
             raise Refused(refused)
         self.settings = settings
         self._chosen = chosen
         self._capturing = capturing
-        self._compiles = not interpreted
+        self._compiles = place is Place.GPU
         self._watch = Watch(settings.device, settings.spec.page_size) if settings.debug else None
         self._launches = [0] * len(OPS)
         self._fallbacks = [0] * len(Reason)

@@ -1,4 +1,4 @@
-"""`Finals`: the best candidates of each problem before the correctness gate, until one passes."""
+"""`Finals`: the best candidates of each problem before the correctness gates, until one passes them all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import islice
 
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation
+from m3gen.evaluate.place import MACHINE_CODE
 from m3gen.evaluate.ranking import ranked
 from m3gen.evaluate.verification import Verification
 from m3gen.search.result import WinnerRow
@@ -19,32 +20,42 @@ from m3gen.store import Store
 
 
 class Finals:
-    """Verdicts are shared by signature and source, and stored the moment they are known."""
+    """Verdicts are shared by signature and source, and stored the moment they are known.
 
-    def __init__(self, rooms: Rooms, store: Store, groups: Sequence[Group], limit: int) -> None:
+    `gates` are the places where a winner has to run, in order; a stored verdict of a stronger place stands for that
+    of a weaker one.
+    """
+
+    def __init__(
+        self, rooms: Rooms, store: Store, groups: Sequence[Group], limit: int, gates: Sequence[str]
+    ) -> None:
         self._rooms = rooms
         self._store = store
+        self._gates = gates
+        self._compiler = rooms.compiler()
         self._facts = cache(store.facts)
         self._contests = [
             _Contest(group, study, finalists(study, self._facts, limit))
             for group in groups
             for study in group.studies
         ]
-        self._verdicts: dict[tuple[str, Config], Verification | None] = {}
-        self._flight: dict[int, tuple[_Contest, Config]] = {}
+        self._verdicts: dict[tuple[str, Config, str], Verification | None] = {}
+        self._flight: dict[int, tuple[_Contest, Config, str]] = {}
         self.judged = 0  # verdicts that this session had to reach itself
 
     @property
     def verdicts(self) -> list[Verification]:
-        """Every verdict known so far."""
-        return [verdict for verdict in self._verdicts.values() if verdict is not None]
+        """What is known so far: of each candidate the failure, or the pass of the last gate."""
+        last = self._gates[-1]
+        known = ((on, verdict) for (_, _, on), verdict in self._verdicts.items() if verdict is not None)
+        return [verdict for on, verdict in known if on == last or not verdict.ok]
 
     def run(self, stopped: Callable[[], bool], tick: Callable[[], object]) -> None:
         """Until every problem has a winner or no finalists left, or `stopped`: then what the store knows
         decides. Workers are started only for a verdict that is not known; `tick` is called meanwhile."""
         pool: Pool | None = None
         try:
-            while (waiting := [c for c in self._contests if self._undecided(c)]) and not stopped():
+            while (waiting := [c for c in self._contests if self._due(c)]) and not stopped():
                 pool = pool or self._rooms.verify_pool()
                 self._submit(pool, waiting)
                 for done in pool.poll(0.2):
@@ -58,54 +69,66 @@ class Finals:
         """The winners, in the order of the problems as the groups hold them."""
         found = []
         for contest in self._contests:
-            if (config := contest.current) and (verdict := self._verdict(contest, config)) and verdict.ok:
+            if self._due(contest) is None and (config := contest.current):
+                verdict = self._verdict(contest, config, self._gates[-1])
+                assert verdict is not None  # nothing is due, so the one in front has passed
                 found.append(self._row(contest.study, config, verdict))
         return tuple(found)
 
-    def _undecided(self, contest: _Contest) -> bool:
-        """Drop the finalists that failed; whether the one in front still waits for its verdict."""
+    def _due(self, contest: _Contest) -> tuple[Config, str] | None:
+        """Drop the finalists that failed; the one in front and the gate it waits for, None when it has passed them
+        all or there is none."""
         while (config := contest.current) is not None:
-            verdict = self._verdict(contest, config)
-            if verdict is None:
-                return True
-            if verdict.ok:
-                return False
-            contest.finalists.pop(0)
-        return False
+            for on in self._gates:
+                verdict = self._verdict(contest, config, on)
+                if verdict is None:
+                    return config, on
+                if not verdict.ok:
+                    contest.finalists.pop(0)
+                    break
+            else:
+                return None
+        return None
 
-    def _verdict(self, contest: _Contest, config: Config) -> Verification | None:
-        key = (contest.group.signature, config)
+    def _verdict(self, contest: _Contest, config: Config, on: str) -> Verification | None:
+        key = (contest.group.signature, config, on)
         if self._verdicts.get(key) is None:
             source = contest.group.source(config)
-            known = self._store.verification(contest.study.problem, config, source)
-            # An earlier session ran out of time on it: that may have been the machine, so it gets another try.
-            self._verdicts[key] = None if known and known.status is Status.TIMEOUT else known
+            known = self._store.verification(contest.study.problem, config, source, at_least=on)
+            self._verdicts[key] = known if known and self._holds(known) else None
         return self._verdicts[key]
 
-    def _submit(self, pool: Pool, waiting: Sequence[_Contest]) -> None:
-        under_way = {(contest.group.signature, config) for contest, config in self._flight.values()}
-        for contest in waiting:
-            config = contest.finalists[0]
-            if (contest.group.signature, config) in under_way:
-                continue
-            under_way.add((contest.group.signature, config))
-            problem = contest.study.problem
-            ticket = pool.submit(self._rooms.verify_request(problem.op, problem, config))
-            self._flight[ticket] = (contest, config)
+    def _holds(self, known: Verification) -> bool:
+        """Whether a stored verdict would be reached again."""
+        if known.status is Status.TIMEOUT:  # that may have been the machine, so it gets another try
+            return False
+        return known.on != MACHINE_CODE or known.environment.get("compiler") == self._compiler
 
-    def _settle(self, contest: _Contest, config: Config, done: Done) -> None:
+    def _submit(self, pool: Pool, waiting: Sequence[_Contest]) -> None:
+        under_way = {(contest.group.signature, config, on) for contest, config, on in self._flight.values()}
+        for contest in waiting:
+            if (due := self._due(contest)) is None or (contest.group.signature, *due) in under_way:
+                continue
+            config, on = due
+            under_way.add((contest.group.signature, config, on))
+            problem = contest.study.problem
+            ticket = pool.submit(self._rooms.verify_request(problem.op, problem, config, on))
+            self._flight[ticket] = (contest, config, on)
+
+    def _settle(self, contest: _Contest, config: Config, on: str, done: Done) -> None:
         if done.status is Status.OK:
             verdict: Verification = done.value
         else:
             verdict = Verification(
                 status=done.status,
-                on="interpreter",
+                on=on,
                 source_sha=contest.group.source(config),
                 seconds=done.seconds,
                 reason=done.reason,
+                environment={"compiler": self._compiler} if on == MACHINE_CODE else {},
             )
         self._store.commit_verification(contest.study.problem, config, verdict)
-        self._verdicts[contest.group.signature, config] = verdict
+        self._verdicts[contest.group.signature, config, on] = verdict
         self.judged += 1
 
     def _row(self, study: Study, config: Config, verdict: Verification) -> WinnerRow:

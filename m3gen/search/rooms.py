@@ -54,7 +54,7 @@ class Rooms:
     """`judge`: version of the predictor for a device. `compiler`: fingerprint of the children's compiler.
     `source_sha`: identity of what a candidate renders to. The pools are made when first needed; payloads of
     `compile_pool` come from `compile_request` and are answered by a `CompileResult`, those of `verify_pool`
-    come from `verify_request` and are answered by a `Verification`.
+    come from `verify_request`, which also takes where to run, and are answered by a `Verification`.
     """
 
     op: Callable[[str], Op]
@@ -64,7 +64,7 @@ class Rooms:
     compiler: Callable[[], str]
     source_sha: Callable[[Op, Problem, Config], str]
     compile_request: Callable[[str, tuple[Problem, ...], Config], Any]
-    verify_request: Callable[[str, Problem, Config], Any]
+    verify_request: Callable[[str, Problem, Config, str], Any]
     compile_pool: Callable[[], Pool]
     verify_pool: Callable[[], Pool]
 
@@ -77,7 +77,8 @@ def local_rooms(*, jobs: int, deadline_s: float, verify_deadline_s: float, cache
     from m3gen.compiler.pool import WorkerPool
     from m3gen.compiler.request import CompileRequest
     from m3gen.evaluate import predict, static
-    from m3gen.evaluate.gate import GateRequest
+    from m3gen.evaluate.gate import SEEDS, GateRequest
+    from m3gen.evaluate.place import WORKER_ENVIRONMENT
     from m3gen.evaluate.timing import TIMINGS
 
     def pool(handler: str, deadline: float, env: Mapping[str, str]) -> Pool:
@@ -92,9 +93,7 @@ def local_rooms(*, jobs: int, deadline_s: float, verify_deadline_s: float, cache
         compiler=fingerprint,
         source_sha=lambda op, problem, config: render(op, problem, config).sha,
         compile_request=CompileRequest,
-        verify_request=GateRequest,
+        verify_request=lambda op, problem, config, on: GateRequest(op, problem, config, SEEDS, on),
         compile_pool=lambda: pool("m3gen.compiler.candidate:compile_candidate", deadline_s, {}),
-        verify_pool=lambda: pool(
-            "m3gen.evaluate.gate:verify_request", verify_deadline_s, {"TRITON_INTERPRET": "1"}
-        ),
+        verify_pool=lambda: pool("m3gen.evaluate.gate:verify_request", verify_deadline_s, WORKER_ENVIRONMENT),
     )

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from m3gen.errors import UserError
+from m3gen.evaluate.place import gates
 from m3gen.ops import field_config
 from m3gen.search.budget import Budget
 from m3gen.search.finals import Finals
@@ -93,7 +94,9 @@ class Session:
         self._spent_before = self._store.spent_seconds(arguments_sha(self._arguments, self._problems))
         self._recall()
         ended, new = self._run_search()
-        finals = self._finals = Finals(self._rooms, self._store, self._groups, self._verify_limit)
+        finals = self._finals = Finals(
+            self._rooms, self._store, self._groups, self._verify_limit, gates(self._device.arch)
+        )
         finals.run(self._stop.is_set, lambda: self._tell("verify"))
         if self._stop.is_set():
             ended = "interrupted"

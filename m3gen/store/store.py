@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import Engine, bindparam, delete, func, select, update
+from sqlalchemy import Engine, bindparam, delete, func, or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from m3gen.compiler.facts import KernelFacts
+from m3gen.evaluate import place
 from m3gen.evaluate.evaluation import Evaluation, Stage
+from m3gen.evaluate.place import INTERPRETER, MACHINE_CODE
 from m3gen.evaluate.verification import Verification
 from m3gen.space.config import Config
 from m3gen.spec import Problem, Status
@@ -211,7 +213,8 @@ class Store:
     def commit_verification(self, problem: Problem, config: Config, verification: Verification) -> bool:
         """Keep a verdict of the gate. Identity: the problem's signature, config, source and what ran it.
 
-        A TIMEOUT speaks of the machine and its deadline, not of the kernel: a later verdict replaces it.
+        A TIMEOUT speaks of the machine and its deadline, not of the kernel: a later verdict replaces it. So does one
+        on machine code that another compiler made.
         """
         row = VerificationRow
         columns = {
@@ -225,16 +228,24 @@ class Store:
         with self._write() as session:
             _insert_problem(session, problem)
             _insert_config(session, config)
-            session.execute(delete(row).where(*same, row.status == Status.TIMEOUT.value))
+            outdated = row.status == Status.TIMEOUT.value
+            if verification.on == MACHINE_CODE:
+                compiler = func.coalesce(row.environment["compiler"].as_string(), "")
+                outdated = or_(outdated, compiler != str(verification.environment.get("compiler", "")))
+            session.execute(delete(row).where(*same, outdated))
             return dialect.insert_new(session, VerificationRow.id, columns) is not None
 
-    def verification(self, problem: Problem, config: Config, source_sha: str) -> Verification | None:
-        """The verdict on one source, from the strongest thing that ran it: GPU, machine code, interpreter."""
+    def verification(
+        self, problem: Problem, config: Config, source_sha: str, *, at_least: str = INTERPRETER
+    ) -> Verification | None:
+        """The verdict on one source, from the strongest thing that ran it: GPU, machine code, interpreter. Nothing
+        weaker than `at_least` counts."""
         row = VerificationRow
         query = (
             select(row)
             .where(row.signature == identity.signature(problem))
             .where(row.config_sha == config.sha, row.source_sha == source_sha)
+            .where(row.ran_on.in_(place.at_least(at_least)))
             .order_by(winners.strength(), row.id.desc())
             .limit(1)
         )

@@ -11,16 +11,13 @@ from sqlalchemy import CTE, ColumnElement, Select, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from m3gen.evaluate.evaluation import Evaluation, Stage
+from m3gen.evaluate.place import STRONGEST_FIRST
 from m3gen.evaluate.ranking import ranked
 from m3gen.space.config import Config
 from m3gen.spec import Problem, Status
 from m3gen.store.models import ConfigRow, EvaluationRow, FactsRow, LaunchRow, ProblemRow, VerificationRow
 from m3gen.store.records import Winner
 from m3gen.store.rows import EVALUATION, evaluation_value, verification_value
-
-STRONGEST_FIRST = ("gpu", "machine-code", "interpreter")
-"""What may have run the kernel of a verification: its own GPU says more than an emulator, and that more than
-Triton's interpreter."""
 
 _STAGES = (Stage.MEASURED, Stage.PREDICTED)  # those that give a time, the better evidence first
 

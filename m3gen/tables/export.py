@@ -14,6 +14,7 @@ from typing import Any
 from m3gen import __version__, ops
 from m3gen.codegen.render import template_shas
 from m3gen.errors import UserError
+from m3gen.evaluate import place
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.ops.base import Op
 from m3gen.spec import CONTEXT_BUCKETS, Problem
@@ -33,8 +34,8 @@ def export(findings: Iterable[Finding], root: Path) -> list[Path]:
 
     Points of other problems stay; `merge.displaces` says which of two on one problem does. The same findings
     give the same bytes. `UserError`, with nothing written, for a winner that did not pass the gate or passed
-    it as another text, for a config outside the op's space, for a table there that cannot be read, and for a
-    folder that cannot be written.
+    it as another text, for one of AMD that passed on the interpreter alone, for a config outside the op's space, for a
+    table there that cannot be read, and for a folder that cannot be written.
     """
     grouped: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
@@ -178,6 +179,18 @@ def _require_sound(finding: Finding) -> None:
         raise UserError(
             f"{where} has not passed the correctness gate ({winner.verification.status}): "
             "run `m3gen verify`, then export again"
+        )
+    verdict, arch = winner.verification, winner.problem.arch
+    if not place.suffices(verdict.on, arch):
+        wanted = place.gates(arch)[-1]
+        raise UserError(
+            f"{where} has passed the gate on {verdict.on} only: run `m3gen verify --arch {arch} --on {wanted}`, "
+            "then export again"
+        )
+    if verdict.on == place.MACHINE_CODE and verdict.environment.get("compiler") != winner.compiler:
+        raise UserError(
+            f"{where} has passed the gate as the code of {verdict.environment.get('compiler')}, its time is that of "
+            f"{winner.compiler or 'an unknown compiler'}: tune it again, then export"
         )
     if reason := merge.refusal(ops.get(winner.problem.op), winner.problem, winner.config):
         raise UserError(f"{where} is not of the op's space: {reason}; tune it again, then export")

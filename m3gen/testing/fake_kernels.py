@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from m3gen.runtime import Dispatch, NoKernel, Rung, Selection
+from m3gen.runtime import Dispatch, NoKernel, Place, Rung, Selection
 from m3gen.spec import Problem
 
 Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
@@ -50,7 +50,7 @@ class FakeKernels(Mapping[str, FakeOp]):
     """Of one arch; `FakeKernels(sparse_decode=FakeOp("sparse_decode", missing="not tuned"))` replaces one."""
 
     arch = "gfx942"
-    interpreted = True
+    place = Place.INTERPRETER
 
     def __init__(self, **replaced: FakeOp) -> None:
         self._by_op = {op: FakeOp(op) for op in OPS} | replaced

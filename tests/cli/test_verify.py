@@ -40,7 +40,8 @@ class FakeGate:
         self.seeds, self.on = seeds, on
         for one in candidates:
             wrong = one.config["num_warps"] == self.failing_warps
-            yield one, rows.verification(Status.CORRECTNESS if wrong else Status.OK)
+            status = Status.CORRECTNESS if wrong else Status.OK
+            yield one, rows.verification(status, on=on, source_sha=samples.verified().source_sha)
 
 
 @pytest.fixture
@@ -104,6 +105,13 @@ class TestStoredWinners:
         assert (ran.status, first["status"], second["status"]) == (1, "correctness", "ok")
         bounds = {"row_rms": 4e-3, "mean_abs": 2.5e-4, "max_abs": 1.7e-2, "past_rounding": None}
         assert first["cases"][1]["bounds"] == bounds
+
+    def test_the_store_keeps_the_verdicts(self, run: Run, gate: FakeGate, home: Path) -> None:
+        gate.failing_warps = 8
+        run(*VERIFY, "--on", "machine-code")
+        with Store.open(f"sqlite:///{home / 'm3gen.db'}") as store:
+            winners = store.winners(arch="gfx942")
+        assert {(one.problem.kv_dtype, one.verification.on) for one in winners} == {("bf16", "machine-code")}
 
     def test_nothing_to_verify(self, run: Run, gate: FakeGate) -> None:
         assert "no such winner on gfx942" in run(*VERIFY, "--tp", "8").line

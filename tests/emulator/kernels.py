@@ -86,3 +86,75 @@ def double_some(x, out, n, limit, BLOCK: tl.constexpr):
     if tl.program_id(0) < limit:
         values = values * 2
         tl.store(out + at, values, mask=at < n)
+
+
+@triton.jit
+def sum_under_locks(x, total, lock, columns, GROUP: tl.constexpr, BLOCK: tl.constexpr):
+    """Programs add their rows to one of GROUP sums, each under a lock that they spin on."""
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    mask = at < columns
+    values = tl.load(x + row * columns + at, mask=mask, other=0.0)
+    which = row % GROUP
+    sums = total + which * columns + at
+    while tl.atomic_cas(lock + which, 0, 1) == 1:
+        pass
+    tl.store(sums, tl.load(sums, mask=mask, other=0.0) + values, mask=mask)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock + which, 0)
+
+
+@triton.jit
+def _attend_to(
+    q, k, v, acc, sums, tops, rows, low, high, length, scale, HEAD_DIM: tl.constexpr, BLOCK_N: tl.constexpr,
+    MASKED: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Keys from low to high, which are masked only where the diagonal or the end of the sequence may be."""
+    dims = tl.arange(0, HEAD_DIM)
+    for start in tl.range(low, high, BLOCK_N, num_stages=STAGES):
+        columns = start + tl.arange(0, BLOCK_N)
+        inside = columns < length
+        keys = tl.load(k + columns[None, :] * HEAD_DIM + dims[:, None], mask=inside[None, :], other=0.0)
+        scores = tl.dot(q, keys) * scale
+        if MASKED:
+            scores = tl.where((rows[:, None] >= columns[None, :]) & inside[None, :], scores, float("-inf"))
+        new_tops = tl.maximum(tops, tl.max(scores, 1))
+        weights = tl.exp2(scores - new_tops[:, None])
+        decay = tl.exp2(tops - new_tops)
+        values = tl.load(v + columns[:, None] * HEAD_DIM + dims[None, :], mask=inside[:, None], other=0.0)
+        acc = tl.dot(weights.to(values.dtype), values, acc * decay[:, None])
+        sums = sums * decay + tl.sum(weights, 1)
+        tops = new_tops
+    return acc, sums, tops
+
+
+@triton.jit
+def attention(
+    q, k, v, out, length, scale, HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    CAUSAL: tl.constexpr, GROUP: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """[heads, length, HEAD_DIM]; `scale` is in base 2. GROUP heads take turns at one tile of queries. Without CAUSAL
+    the length is a multiple of BLOCK_N."""
+    tiles = tl.cdiv(length, BLOCK_M)
+    number = tl.program_id(0)
+    first = number // (GROUP * tiles) * GROUP
+    head = first + number % GROUP
+    tile = number % (GROUP * tiles) // GROUP
+    offset = head.to(tl.int64) * length * HEAD_DIM
+    rows, dims = tile * BLOCK_M + tl.arange(0, BLOCK_M), tl.arange(0, HEAD_DIM)
+    places = offset + rows[:, None] * HEAD_DIM + dims[None, :]
+    queries = tl.load(q + places, mask=rows[:, None] < length, other=0.0)
+    acc = tl.zeros((BLOCK_M, HEAD_DIM), tl.float32)
+    sums = tl.zeros((BLOCK_M,), tl.float32)
+    tops = tl.full((BLOCK_M,), float("-inf"), tl.float32)
+    diagonal = tile * BLOCK_M if CAUSAL else length
+    acc, sums, tops = _attend_to(
+        queries, k + offset, v + offset, acc, sums, tops, rows, 0, diagonal, length, scale, HEAD_DIM, BLOCK_N,
+        False, STAGES,
+    )  # fmt: skip
+    if CAUSAL:
+        acc, sums, tops = _attend_to(
+            queries, k + offset, v + offset, acc, sums, tops, rows, diagonal, diagonal + BLOCK_M, length, scale,
+            HEAD_DIM, BLOCK_N, True, STAGES,
+        )  # fmt: skip
+    tl.store(out + places, acc / sums[:, None], mask=rows[:, None] < length)

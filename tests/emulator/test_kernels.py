@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -54,6 +56,34 @@ def test_matmul_of_8_bit_floats(arch: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "warps", "stages"),
+    [("float16", 1, 1), ("float16", 4, 3), ("bfloat16", 4, 2), ("bfloat16", 2, 1), ("e4m3", 4, 2), ("e5m2", 2, 1)],
+)
+def test_fused_attention(arch: str, causal: bool, kind: str, warps: int, stages: int) -> None:
+    is_fp8 = kind.startswith("e")
+    fnuz = "fnuz" if arch == "gfx942" else "fn" if kind == "e4m3" else ""
+    dtype = getattr(torch, f"float8_{kind}{fnuz}" if is_fp8 else kind)
+    length, head_dim = 150 if causal else 128, 64
+    q, k, v = (torch.randn(4, length, head_dim).to(dtype) for _ in range(3))
+    out = torch.full((4, length, head_dim), float("nan"))
+    scale = head_dim**-0.5
+    with emulating(arch):
+        kernels.attention[(4 * -(-length // 64),)](
+            q, k, v, out, length, scale * math.log2(math.e), HEAD_DIM=head_dim, BLOCK_M=64, BLOCK_N=32,
+            CAUSAL=causal, GROUP=2, STAGES=stages, num_warps=warps,
+        )  # fmt: skip
+    scores = q.double() @ k.double().transpose(1, 2) * scale
+    if causal:
+        scores = scores.masked_fill(torch.ones(length, length, dtype=torch.bool).triu(1), -torch.inf)
+    answer = scores.softmax(2) @ v.double()
+    error = (out - answer).square().mean().sqrt() / answer.square().mean().sqrt()
+    # Weights are rounded to the type of V: 3 and 2 bits of mantissa for fp8.
+    assert error < {"float16": 1e-3, "bfloat16": 5e-3, "e4m3": 5e-2, "e5m2": 1e-1}[kind]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
 def test_layer_norm(arch: str) -> None:
     x, weight, bias, out = torch.randn(9, 200), torch.randn(200), torch.randn(200), torch.empty(9, 200)
     with emulating(arch):
@@ -69,6 +99,16 @@ def test_atomics_across_workgroups(arch: str) -> None:
         kernels.count[(150,)](counter, order, BLOCK=64)
     assert counter.item() == 150
     assert sorted(order.tolist()) == list(range(150))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("warps", [1, 4])
+def test_a_workgroup_that_spins_on_a_lock_does_not_keep_its_owner_from_running(arch: str, warps: int) -> None:
+    x, total, lock = torch.randn(12, 200), torch.zeros(3, 200), torch.zeros(3, dtype=torch.int32)
+    with emulating(arch):
+        kernels.sum_under_locks[(12,)](x, total, lock, 200, GROUP=3, BLOCK=256, num_warps=warps)
+    torch.testing.assert_close(total, torch.stack([x[first::3].sum(0) for first in range(3)]))
+    assert lock.tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -110,6 +150,12 @@ def test_code_is_compiled_once_for_each_specialisation() -> None:
 def test_only_amd_has_machine_code_here() -> None:
     with pytest.raises(UserError, match="only AMD's machine code can be executed, sm_90 is not"):
         Emulator("sm_90")
+
+
+def test_a_process_that_interprets_ran_kernels_without_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with pytest.raises(UserError, match="TRITON_INTERPRET is set"), emulating("gfx942"):
+        pass
 
 
 def test_a_launch_after_it_is_the_stock_one() -> None:

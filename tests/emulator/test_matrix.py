@@ -97,6 +97,23 @@ def test_a_constant_addend_and_accumulation_registers() -> None:
     assert found[17] == product[4 * 1 + 2, 1] + 1.0
 
 
+@pytest.mark.parametrize(("cbsz", "abid"), [(1, 1), (2, 3), (4, 0), (4, 9)])
+def test_blocks_that_share_one_a(cbsz: int, abid: int) -> None:
+    rng = np.random.default_rng(3)
+    registers = Registers()
+    a, b = (torch.stack([matrix(rng, 4, 4, "bf16", "gfx942") for _ in range(16)]) for _ in range(2))
+    fill(registers, 0, a, 4, 16)
+    fill(registers, 2, b, 4, 16)
+    line = f"v_mfma_f32_4x4x4_16b_bf16 v[4:7], v[0:1], v[2:3], 0 cbsz:{cbsz} abid:{abid}"
+    machine(line)._steps[0](registers.group)
+    for register in range(4):
+        found = np.array(registers.lanes(4 + register), np.uint32).view(np.float32)
+        for lane in range(64):
+            block, row, column = where(4, lane, register, 16)
+            source = (block >> cbsz << cbsz) + abid
+            assert found[lane] == float(a[source, row].double() @ b[block, column].double()), (register, lane)
+
+
 def test_scales_of_blocks_of_32() -> None:
     rng = np.random.default_rng(2)
     registers = Registers()

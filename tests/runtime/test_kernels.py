@@ -10,9 +10,11 @@ import pytest
 import torch
 
 from m3gen import runtime
+from m3gen.codegen import build
 from m3gen.errors import UserError
-from m3gen.runtime import NoKernel, Rung, backend, sources
+from m3gen.runtime import NoKernel, Place, Rung, backend, sources
 from m3gen.runtime.modules import Modules
+from m3gen.runtime.selection import Launcher
 from m3gen.spec import Problem
 from m3gen.targets import UnknownTarget
 from tests.runtime.conftest import FOUND, make
@@ -286,12 +288,28 @@ def test_a_call_of_a_dispatch_reaches_the_launcher_of_its_rows(home: Path) -> No
 def test_without_the_gpu_launches_are_interpreted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "live_architecture", lambda: "gfx950")
     kernels = runtime.load("gfx942", tables=home / "tuning_db")
-    assert kernels.interpreted
+    assert kernels.place is Place.INTERPRETER
     assert hasattr(kernels.sparse_decode.select(problem()).launcher, "__wrapped__")
     monkeypatch.setattr(backend, "live_architecture", lambda: "gfx942")
     kernels = runtime.load("gfx942", tables=home / "tuning_db")
-    assert not kernels.interpreted
+    assert kernels.place is Place.GPU
     assert not hasattr(kernels.sparse_decode.select(problem()).launcher, "__wrapped__")
+
+
+@pytest.mark.parametrize("live", ["gfx942", None])
+def test_launches_that_the_caller_takes(home: Path, live: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is here, and those of a kernel that is built on the spot too."""
+    monkeypatch.setattr(backend, "live_architecture", lambda: live)
+    called = []
+
+    def adapt(own: Launcher) -> Launcher:
+        return lambda **given: called.append((own.__name__, given))
+
+    kernels = runtime.load("gfx942", tables=home / "tuning_db", build=build, adapt=adapt)
+    assert kernels.place is Place.CALLER
+    for of in (problem(), problem(topk=4)):
+        kernels.sparse_decode.select(of).launcher(q=1)
+    assert called == [("sparse_decode", {"q": 1})] * 2
 
 
 class _Properties:

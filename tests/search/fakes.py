@@ -102,12 +102,15 @@ class FakePool:
 @dataclass
 class Bench:
     """What the fakes do, and what they were asked. `faults` are raised when a config is compiled,
-    `gate_faults` when it is verified; `wrong` configs fail the gate; `cost` replaces the op's cost."""
+    `gate_faults` when it is verified; `wrong` configs fail the gate,
+    `miscompiled` ones on machine code only; `cost` replaces the op's cost."""
 
     store: Store
     faults: dict[Config, Exception] = field(default_factory=dict)
     gate_faults: dict[Config, Exception] = field(default_factory=dict)
     wrong: set[Config] = field(default_factory=set)
+    miscompiled: set[Config] = field(default_factory=set)
+    compiler: str = "triton-fake"
     registers: dict[Config, int] = field(default_factory=dict)
     refused: set[Config] = field(default_factory=set)
     cost: Callable[[float], float] = lambda us: us
@@ -116,7 +119,7 @@ class Bench:
     op: FakeOp = field(default_factory=FakeOp)
     now: float = 0.0
     compiles: list[tuple[tuple[Problem, ...], Config]] = field(default_factory=list)
-    verifications: list[tuple[Problem, Config]] = field(default_factory=list)
+    verifications: list[tuple[Problem, Config, str]] = field(default_factory=list)
     pools: list[FakePool] = field(default_factory=list)
     on_poll: Callable[[], None] = lambda: None
 
@@ -140,10 +143,10 @@ class Bench:
             check=self._check,
             predict=self._predict,
             judge=lambda device: self.judge,
-            compiler=lambda: "triton-fake",
+            compiler=lambda: self.compiler,
             source_sha=self._source_sha,
             compile_request=lambda op, problems, config: (problems, config),
-            verify_request=lambda op, problem, config: (problem, config),
+            verify_request=lambda op, problem, config, on: (problem, config, on),
             compile_pool=lambda: self._pool(self._compile),
             verify_pool=lambda: self._pool(self._verify),
         )
@@ -191,13 +194,18 @@ class Bench:
             limit="memory",
         )
 
-    def _verify(self, request: tuple[Problem, Config]) -> Verification:
-        problem, config = request
+    def _verify(self, request: tuple[Problem, Config, str]) -> Verification:
+        problem, config, on = request
         self.verifications.append(request)
         if fault := self.gate_faults.get(config):
             raise fault
-        status = Status.CORRECTNESS if config in self.wrong else Status.OK
-        return Verification(status=status, on="interpreter", source_sha=self._source_sha(None, problem, config))
+        wrong = config in self.wrong or (on == "machine-code" and config in self.miscompiled)
+        return Verification(
+            status=Status.CORRECTNESS if wrong else Status.OK,
+            on=on,
+            source_sha=self._source_sha(None, problem, config),
+            environment={"compiler": self.compiler},
+        )
 
 
 def fake_facts(registers: int) -> KernelFacts:

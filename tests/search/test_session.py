@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from m3gen.errors import UserError
+from m3gen.evaluate.place import gates
+from m3gen.evaluate.verification import Verification
 from m3gen.search.progress import Progress
 from m3gen.space import Config
 from m3gen.spec import Status
@@ -290,7 +292,7 @@ def test_the_next_candidate_wins_when_the_best_fails_the_gate(bench: Bench):
     (row,) = bench.session(budget="1000").run().rows
     assert row.config != best
     assert row.value_us == 2.0
-    assert [config for _, config in bench.verifications][:1] == [best]
+    assert [config for _, config, _ in bench.verifications][:1] == [best]
     stored = bench.store.verification(problem(), best, bench._source_sha(None, problem(), best))
     assert stored is not None
     assert stored.status is Status.CORRECTNESS
@@ -323,7 +325,52 @@ def test_no_more_than_the_limit_is_tried(bench: Bench):
 
 def test_verdicts_are_shared_by_a_group(bench: Bench):
     bench.session(problem(1), problem(16), problem(8), budget="1000").run()
-    assert len(bench.verifications) == 1
+    assert [on for _, _, on in bench.verifications] == ["interpreter", "machine-code"]
+
+
+def test_a_winner_for_amd_has_run_as_machine_code(bench: Bench):
+    (row,) = bench.session(budget="1000").run().rows
+    assert row.verification.on == bench.store.winners()[0].verification.on == "machine-code"
+    assert bench.session(budget="1000").run().ended == "nothing to do"
+
+
+def test_a_candidate_that_only_the_interpreter_gets_right_loses_to_the_next(bench: Bench):
+    best = bench.op.best(problem())
+    bench.miscompiled = {best}
+    result = bench.session(budget="1000").run()
+    assert (result.rows[0].value_us, result.rows[0].verification.on) == (2.0, "machine-code")
+    assert (result.progress.verified, result.progress.failed) == (1, {Status.CORRECTNESS: 1})
+    assert bench.store.winners()[0].config == result.rows[0].config != best
+
+
+def test_a_stored_verdict_of_the_interpreter_is_none_on_machine_code(bench: Bench):
+    best = bench.op.best(problem())
+    source = bench._source_sha(None, problem(), best)
+    known = Verification(status=Status.OK, on="interpreter", source_sha=source)
+    bench.store.commit_verification(problem(), best, known)
+    (row,) = bench.session(budget="1000").run().rows
+    assert bench.verifications == [(problem(), best, "machine-code")]
+    assert row.verification.on == "machine-code"
+
+
+def test_code_of_another_compiler_is_run_anew(bench: Bench):
+    bench.session(budget="1000").run()
+    bench.verifications.clear()
+    bench.compiler = "triton-newer"
+    (row,) = bench.session(budget="1000").run().rows
+    assert "machine-code" in [on for _, _, on in bench.verifications]
+    assert row.verification.environment == {"compiler": "triton-newer"}
+    bench.verifications.clear()
+    bench.session(budget="1000").run()
+    assert bench.verifications == []
+
+
+def test_nvidia_is_through_with_the_interpreter():
+    assert (gates("gfx950")[-1], gates("sm_90"), gates("sm_100")) == (
+        "machine-code",
+        ("interpreter",),
+        ("interpreter",),
+    )
 
 
 def test_ties_go_to_fewer_registers_then_fewer_launches(bench: Bench):

@@ -260,6 +260,21 @@ def test_strongest_witness_is_heard(store: Store) -> None:
     assert store.verification(problem(), config(), "source-1") == wrong
 
 
+def test_a_weaker_witness_is_none_where_a_stronger_is_asked_for(store: Store) -> None:
+    store.commit_verification(problem(), config(), verified(on="interpreter"))
+    assert store.verification(problem(), config(), "source-1", at_least="machine-code") is None
+    store.commit_verification(problem(), config(), verified(on="gpu"))
+    assert store.verification(problem(), config(), "source-1", at_least="machine-code") == verified(on="gpu")
+
+
+def test_machine_code_of_another_compiler_gives_way(store: Store) -> None:
+    first, second = (verified(on="machine-code", environment={"compiler": name}) for name in ("one", "two"))
+    assert store.commit_verification(problem(), config(), first)
+    assert store.commit_verification(problem(), config(), second)
+    assert not store.commit_verification(problem(), config(), second)
+    assert store.verification(problem(), config(), "source-1") == second
+
+
 # -- the whole
 
 

@@ -40,7 +40,7 @@ def test_a_point_says_what_was_found(tmp_path: Path) -> None:
     winner = found.winner
     assert (point.problem, point.config) == (problem(), winner.config.sha[:12])
     assert (point.us, point.low_us, point.high_us, point.baseline_us) == (12.3457, 11.1111, 14.8148, 20.0)
-    assert (point.status, point.judge, point.gate) == (PointStatus.PREDICTED, "predict-amd-1", "interpreter")
+    assert (point.status, point.judge, point.gate) == (PointStatus.PREDICTED, "predict-amd-1", "machine-code")
     assert (point.limit, point.registers, point.compiler) == ("memory", 128, "triton-3.9.0-0123")
     assert point.source_sha == winner.verification.source_sha
     assert load(path).configs[point.config] == winner.config.to_dict()
@@ -143,6 +143,30 @@ def test_a_winner_that_failed_the_gate_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has not passed the correctness gate"):
         export([finding(problem()), finding(fp8(), status=Status.CORRECTNESS)], tmp_path)
     assert not any(tmp_path.rglob("*.json"))
+
+
+def test_a_winner_for_amd_that_only_the_interpreter_ran_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"interpreter only: run `m3gen verify --arch gfx942 --on machine-code`"):
+        export([finding(problem()), finding(fp8(), on="interpreter")], tmp_path)
+    assert not any(tmp_path.rglob("*.json"))
+
+
+def test_the_interpreter_is_enough_where_no_machine_code_can_be_run(tmp_path: Path) -> None:
+    other = problem(arch="sm_90", compute_units=132)
+    (path,) = export([finding(other, on="interpreter")], tmp_path)
+    assert only(load(path).points).gate == "interpreter"
+
+
+def test_a_gpu_is_more_than_machine_code(tmp_path: Path) -> None:
+    (path,) = export([finding(problem(), on="gpu")], tmp_path)
+    assert only(load(path).points).gate == "gpu"
+
+
+def test_a_winner_that_was_run_as_the_code_of_another_compiler_is_refused(tmp_path: Path) -> None:
+    found = finding(problem())
+    later = replace(found.winner.verification, environment={"compiler": "triton-3.10.0-4567"})
+    with pytest.raises(UserError, match=r"code of triton-3\.10\.0-4567, its time is that of triton-3\.9\.0-0123"):
+        export([replace(found, winner=replace(found.winner, verification=later))], tmp_path)
 
 
 def test_a_winner_whose_text_changed_since_is_refused(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "two points of one problem": (lambda t: t["points"].append(t["points"][0]), r"points\.3\.key: a second"),
     "measured by nobody": (put("points", 1, "status", value="guessed"), r"points\.1\.status"),
     "not gated": (put("points", 1, "gate", value=""), r"points\.1\.gate"),
+    "an unknown gate": (put("points", 1, "gate", value="nothing"), r"points\.1\.gate"),
     "quote in a label": (put("points", 1, "judge", value='x"""\nimport os'), r"points\.1\.judge"),
     "short sha": (put("points", 1, "source_sha", value="abc"), r"points\.1\.source_sha"),
     "variant of no field": (put("variant_fields", 0, value="colour"), r"variant_fields\.0"),

@@ -55,6 +55,7 @@ def winner(
     stage: Stage = Stage.PREDICTED,
     judge: str = "predict-amd-1",
     status: Status = Status.OK,
+    on: str = "machine-code",
     day: str = DAY,
 ) -> Winner:
     chosen = chosen or config(of)
@@ -72,7 +73,12 @@ def winner(
             facts=("facts of " + chosen.sha[:8],),
             environment={"compiler": "triton-3.9.0-0123"},
         ),
-        verification=Verification(status=status, on="interpreter", source_sha=render(OP, of, chosen).sha),
+        verification=Verification(
+            status=status,
+            on=on,
+            source_sha=render(OP, of, chosen).sha,
+            environment={"compiler": "triton-3.9.0-0123"},
+        ),
         compiler="triton-3.9.0-0123",
         created_at=day,
     )

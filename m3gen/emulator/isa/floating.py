@@ -249,6 +249,10 @@ def _mixed(line: Instruction, machine: Any) -> Step:
         if not wide[number]:  # type: ignore[index]
             reads.append(reader(operand, "f32"))
             continue
+        if operand.kind == "float":  # a constant of fp16 in the low half
+            constant = np.array([[operand.value if not op_sel[number] else 0.0]], F16).astype(F32)  # type: ignore[index]
+            reads.append(lambda group, constant=constant: constant)
+            continue
         raw = reader(type(operand)(operand.kind, operand.index, operand.count, operand.value), "u32")
         shift = U32(16 if op_sel[number] else 0)  # type: ignore[index]
 

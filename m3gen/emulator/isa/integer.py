@@ -35,6 +35,8 @@ def bit_field(x: Array, at: Array, width: Array, *, signed: bool) -> Array:
 
 def permute_bytes(high: Array, low: Array, select: Array) -> Array:
     """v_perm_b32: each byte of `select` names a byte of high:low, a sign of one, or a constant."""
+    if select.size == 1 and not int(select[0, 0]) & 0xF8F8F8F8:
+        return _chosen_bytes(high, low, int(select[0, 0]))
     high, low, select = np.broadcast_arrays(high, low, select)
     both = (high.astype(U64) << U64(32)) | low.astype(U64)
     result = np.zeros(select.shape, U32)
@@ -46,6 +48,17 @@ def permute_bytes(high: Array, low: Array, select: Array) -> Array:
             sign = np.where((both >> odd) & U64(1), U32(0xFF), U32(0))
             found = np.where(s <= 7, found, np.where(s <= 11, sign, np.where(s == 12, U32(0), U32(0xFF))))
         result = result | (found << U32(8 * byte))
+    return result
+
+
+def _chosen_bytes(high: Array, low: Array, select: int) -> Array:
+    """The same for a constant that only names bytes, as it mostly is."""
+    result = np.zeros((1, 1), U32)
+    for at in range(0, 32, 8):
+        number = select >> at & 7
+        source, shift = (high if number > 3 else low), 8 * (number & 3)
+        byte = (source >> U32(shift)) & U32(0xFF)
+        result = result | (byte << U32(at))
     return result
 
 

@@ -31,7 +31,8 @@ _F8F6F4 = {0: "fp8", 1: "bf8"}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`blocks` independent products; `a` and `b` types of the sources."""
+    """`blocks` independent products; `a` and `b` types of the sources. Each `shared` blocks take their A from one of
+    them, the one that `source` numbers (cbsz is log2 of `shared`, abid is `source`)."""
 
     m: int
     n: int
@@ -40,6 +41,8 @@ class Shape:
     a: str
     b: str
     result: str
+    shared: int = 1
+    source: int = 0
 
     @property
     def groups(self) -> int:
@@ -63,16 +66,19 @@ def shape_of(line: Instruction) -> Shape:
         raise UnknownInstruction(f"the emulator does not know {line.mnemonic}, {line.where}")
     result, m, n, k, blocks, kinds = match.groups()
     a, _, b = kinds.removesuffix("_1k").partition("_")
+    shared, source = 1, 0
     if a == "f8f6f4":
         names = [int(str(line.modifiers.get(name, 0))) for name in ("cbsz", "blgp")]
         if any(name not in _F8F6F4 for name in names):
             raise UnknownInstruction(f"6-bit and 4-bit floats are not known, {line.where}")
         a, b = (_F8F6F4[name] for name in names)
-    elif line.modifiers.get("cbsz") or line.modifiers.get("abid") or line.modifiers.get("blgp"):
-        raise UnknownInstruction(f"broadcasts and lane permutations of a source are not known, {line.where}")
+    elif line.modifiers.get("blgp"):
+        raise UnknownInstruction(f"permutations of B's lanes are not known, {line.where}")
+    else:
+        shared, source = 1 << int(str(line.modifiers.get("cbsz", 0))), int(str(line.modifiers.get("abid", 0)))
     if a not in _BYTES:
         raise UnknownInstruction(f"the emulator does not know {line.mnemonic}, {line.where}")
-    return Shape(int(m), int(n), int(k), int(blocks or 1), a, b or a, result)
+    return Shape(int(m), int(n), int(k), int(blocks or 1), a, b or a, result, shared, source)
 
 
 @cache
@@ -122,6 +128,8 @@ def _stacked(group: Group, operand: Operand, count: int) -> Array:
 def multiply(shape: Shape, a: Array, b: Array, arch: str) -> Array:
     """The product in the layout of a result: float64 [size, 64, registers]; a, b uint32 [size, 64, registers]."""
     left, right = _rows(_elements(a, shape.a, arch), shape), _rows(_elements(b, shape.b, arch), shape)
+    if shape.shared > 1:
+        left = left[:, np.arange(shape.blocks) // shape.shared * shape.shared + shape.source]
     product = left @ right.transpose(0, 1, 3, 2)
     found: Array = product[(slice(None), *result_rows(shape.m, shape.blocks))]
     return found

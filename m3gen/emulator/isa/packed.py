@@ -149,6 +149,38 @@ def _half(operand: Operand, pick: int, kind: Any) -> Read:
     return lambda group: (read(group) >> shift).astype(np.uint16).view(kind)
 
 
+@custom("v_fma_mixlo_f16", "v_fma_mixhi_f16", unit=VALU, section="VOP3P", signature="f16 : x x x")
+def _mixed_to_half(line: Instruction, machine: Any) -> Step:
+    """fma of sources that are fp32 or, by op_sel_hi, a half of fp16; rounded to fp32, then to fp16 into one half of
+    the target, whose other half stays."""
+    picks, halves = line.modifiers.get("op_sel", (0, 0, 0)), line.modifiers.get("op_sel_hi", (0, 0, 0))
+    reads = [
+        _mixed_source(operand, bool(halves[number]), int(picks[number]))  # type: ignore[index]
+        for number, operand in enumerate(line.operands[1:])
+    ]
+    target, is_high = line.operands[0].index, line.mnemonic.endswith("hi_f16")
+
+    def step(group: Group) -> None:
+        half = fma(*[read(group) for read in reads]).astype(np.float16).view(np.uint16).astype(U32)
+        other = group.v[target] & U32(0x0000FFFF if is_high else 0xFFFF0000)
+        group.put(target, other | (half << U32(16) if is_high else half))
+
+    return step
+
+
+def _mixed_source(operand: Operand, is_half: bool, pick: int) -> Read:
+    if not is_half:
+        return reader(operand, "f32")
+    read = _half(Operand(operand.kind, operand.index, 1, operand.value), pick, np.float16)
+
+    def signed(group: Group) -> Array:
+        value = read(group).astype(F32)
+        value = np.abs(value) if operand.absolute else value
+        return -value if operand.negated else value
+
+    return signed
+
+
 @custom(
     "v_dot2_f32_bf16", "v_dot2c_f32_bf16", "v_dot2_f32_f16", "v_dot2c_f32_f16",
     unit=VALU, section="VOP3P", signature="f32 : 2 x 16 2 x 16 f32",

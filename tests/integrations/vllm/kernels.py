@@ -9,6 +9,7 @@ from m3gen import ops
 from m3gen.codegen import generate, render
 from m3gen.codegen.generate import device_of
 from m3gen.evaluate.evaluation import Evaluation, Stage
+from m3gen.evaluate.place import gates
 from m3gen.evaluate.verification import Verification
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
@@ -58,7 +59,12 @@ def _finding(problem: Problem) -> Finding:
         problem=problem,
         config=config,
         evaluation=evaluation,
-        verification=Verification(status=Status.OK, on="interpreter", source_sha=source.sha),
+        verification=Verification(
+            status=Status.OK,
+            on=gates(problem.arch)[-1],
+            source_sha=source.sha,
+            environment={"compiler": "by hand"},
+        ),
         compiler="by hand",
         created_at="2026-03-01T12:00:00.000000+00:00",
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from m3gen.runtime import Feature, Limits, RefusalCode, Refused
+from m3gen.runtime import Feature, Limits, Place, RefusalCode, Refused
 from m3gen.spec import ModelSpec
 from m3gen.testing.fake_kernels import FakeKernels, FakeOp
 from tests.runtime.state.tiny import SPEC, caches, settings, state
@@ -58,7 +58,7 @@ def test_one_reason(changed: dict[str, Any], code: RefusalCode, text: str) -> No
 
 def test_a_gpu_of_the_arch_is_here_and_the_model_is_not_on_it() -> None:
     kernels = FakeKernels()
-    kernels.interpreted = False
+    kernels.place = Place.GPU
     with pytest.raises(Refused, match=r"the model is on cpu, expected the GPU \(gfx942\)"):
         state(kernels=kernels)
 
