@@ -240,6 +240,10 @@ def _div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
 instruction("v_div_fixup_f32", "f32 : f32 f32 f32", VALU, "VOP3")(_div_fixup)
 
 
+def _always(value: Array) -> Callable[[Group], Array]:
+    return lambda group: value
+
+
 @custom("v_mad_mix_f32", "v_fma_mix_f32", unit=VALU, section="VOP3P", signature="f32 : x x x")
 def _mixed(line: Instruction, machine: Any) -> Step:
     """fma of sources that are fp32 or, by op_sel_hi, a half of fp16."""
@@ -251,7 +255,7 @@ def _mixed(line: Instruction, machine: Any) -> Step:
             continue
         if operand.kind == "float":  # a constant of fp16 in the low half
             constant = np.array([[operand.value if not op_sel[number] else 0.0]], F16).astype(F32)  # type: ignore[index]
-            reads.append(lambda group, constant=constant: constant)
+            reads.append(_always(constant))
             continue
         raw = reader(type(operand)(operand.kind, operand.index, operand.count, operand.value), "u32")
         shift = U32(16 if op_sel[number] else 0)  # type: ignore[index]
