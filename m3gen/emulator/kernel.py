@@ -48,7 +48,8 @@ class Code:
 @dataclass
 class Emulator:
     """Compiles and runs launches for one arch. `late`, `seed` and `profile` as in `Machine`; compiled code is kept
-    from launch to launch. Of a launch only the first `workgroups` run. `profiles` has an entry for each launch when `profile` is on."""
+    from launch to launch. Of a launch only the first `workgroups` run. `profiles` has an entry for each launch
+    when `profile` is on."""
 
     arch: str
     late: bool = True

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from m3gen.paths import cache_dir
 from m3gen.targets import Vendor, architecture
 
 if TYPE_CHECKING:
+    from m3gen.emulator.kernel import Emulator
     from m3gen.emulator.profile import Profile
 
 _MOST_WORKGROUPS = 64  # that the emulator runs in step
@@ -48,10 +48,8 @@ def _dynamics(request: CompileRequest, result: CompileResult) -> dict[str, dict[
     folder = cache_dir() / "dynamics" / TIMINGS[Vendor.AMD].version
     known: dict[str, dict[str, Any]] = {}
     for key in keys:
-        try:
+        with suppress(OSError, ValueError):
             known[key] = json.loads((folder / f"{key}.json").read_text())
-        except (OSError, ValueError):
-            pass
     if len(known) == len(keys):
         return known
     found = _run(request, result)
@@ -78,9 +76,10 @@ def _run(request: CompileRequest, result: CompileResult) -> dict[str, dict[str, 
         launcher = getattr(load_module(render(op, problem, request.config)), op.name)
         for load in sample.loads(op, problem, request.config):
             works = op.work(load, request.config)
-            with _profiling(result, last) as profiles:
+            emulator = _emulator(result, last)
+            with emulator.attached():
                 launcher(**sample.materialise(op, load, request.config))
-            for key, work, profile in zip(last, works, profiles, strict=True):
+            for key, work, profile in zip(last, works, emulator.profiles, strict=True):
                 samples[key].append(_sample(profile, work.loop_trips, result.facts[key]))
     except (EmulationError, UserError, ValueError) as error:
         return {key: {"dynamics_failed": f"{type(error).__name__}: {error}"} for key in last}
@@ -103,11 +102,8 @@ def _sample(profile: Profile, trips: float, facts: KernelFacts) -> Sample:
     return Sample(trips, {copies: run.clocks for copies, run in runs.items()}, runs[1].busy)
 
 
-@contextmanager
-def _profiling(result: CompileResult, keys: tuple[str, ...]) -> Iterator[list[Profile]]:
-    """Launches inside run the machine code that was compiled for them, their first workgroups only."""
-    from triton.runtime.jit import JITFunction
-
+def _emulator(result: CompileResult, keys: tuple[str, ...]) -> Emulator:
+    """Launches run the machine code that was compiled for them, in the order of `keys`, their first workgroups only."""
     from m3gen.compiler import triton_adapter
     from m3gen.emulator.kernel import Code, Emulator
     from m3gen.emulator.program import parse
@@ -125,14 +121,4 @@ def _profiling(result: CompileResult, keys: tuple[str, ...]) -> Iterator[list[Pr
             facts = result.facts[key]
             return Code(launch.kernel, assembly, parse(assembly), facts.num_warps, facts.shared_bytes, parameters)
 
-    emulator = Known(result.facts[keys[0]].arch, late=False, profile=True, workgroups=_MOST_WORKGROUPS)
-
-    def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **keywords: Any) -> None:
-        emulator.run(kernel, grid, *args, **keywords)
-
-    own = JITFunction.run
-    JITFunction.run = run
-    try:
-        yield emulator.profiles
-    finally:
-        JITFunction.run = own
+    return Known(result.facts[keys[0]].arch, late=False, profile=True, workgroups=_MOST_WORKGROUPS)

@@ -66,7 +66,8 @@ class Workgroup:
     """A workgroup's waves as the simulation sees them: instructions of the program, and for each wave its trace."""
 
     steps: Sequence[_Step]
-    waves: Sequence[tuple[list[int], ...]]  # instructions, LDS passes, conflicts among them, lines of memory
+    waves: Sequence[tuple[list[int], list[int], list[int], list[int]]]
+    """Instructions, LDS passes, conflicts among them, lines of memory."""
 
     @classmethod
     def of(cls, profile: Profile, workgroup: int) -> Workgroup:
@@ -75,7 +76,12 @@ class Workgroup:
         return cls(
             steps,
             [
-                (trace.instructions.tolist(), *(trace.values[:, column].tolist() for column in (3, 4, 1)))
+                (
+                    trace.instructions.tolist(),
+                    trace.values[:, 3].tolist(),
+                    trace.values[:, 4].tolist(),
+                    trace.values[:, 1].tolist(),
+                )
                 for trace in traces
             ],
         )
@@ -84,9 +90,9 @@ class Workgroup:
 def simulate(one: Workgroup, copies: int, latencies: Latencies) -> Simulated:
     """`copies` of a workgroup on one compute unit."""
     waves = [
-        _Wave(*trace, workgroup=copy, simd=(copy * len(one.waves) + number) % _SIMDS)
+        _Wave(steps, passes, conflicts, lines, copy, (copy * len(one.waves) + number) % _SIMDS)
         for copy in range(copies)
-        for number, trace in enumerate(one.waves)
+        for number, (steps, passes, conflicts, lines) in enumerate(one.waves)
     ]
     return _Unit(one.steps, waves, latencies).run()
 
