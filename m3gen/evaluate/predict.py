@@ -25,22 +25,33 @@ from m3gen.targets import Device
 _OVERLAP_NORM = 4.0
 
 
+TERMS = ("memory", "issue", "matrix", "shared", "latency", "launch", "tail")
+
+
 def predict(
-    launches: Sequence[Launch], facts: Sequence[KernelFacts], work: Sequence[Work], device: Device
+    launches: Sequence[Launch],
+    facts: Sequence[KernelFacts],
+    work: Sequence[Work],
+    device: Device,
+    *,
+    without: frozenset[str] = frozenset(),
 ) -> Evaluation:
     """Microseconds of an op whose launches run one after the other on a cold cache.
 
     The three sequences are parallel. The interval is the relative one of the vendor's `Timing`; `terms` adds up
     each term over the launches, and `limit` names the largest of those that bound the time. IMPLAUSIBLE when the
-    result is under the physical floor of the bytes at peak bandwidth.
+    result is under the physical floor of the bytes at peak bandwidth. `without` names terms of `TERMS` to leave
+    out, for an ablation.
     """
+    if unknown := without.difference(TERMS):
+        raise ValueError(f"no such term: {', '.join(sorted(unknown))}; there are {', '.join(TERMS)}")
     timing = TIMINGS[device.architecture.vendor]
     terms: Counter[str] = Counter()
     total = floor = 0.0
     for launch, fact, item in zip(launches, facts, work, strict=True):
         if launch.kernel != item.kernel:
             raise ValueError(f"work of {item.kernel} given for a launch of {launch.kernel}")
-        one = _Launch(launch, fact, item, device, timing)
+        one = _Launch(launch, fact, item, device, timing, without)
         total += one.total_us
         floor += item.streamed_bytes / device.memory_bytes_per_s * 1e6
         terms.update(one.terms)
@@ -72,8 +83,17 @@ class _Round:
 class _Launch:
     """The terms of one launch."""
 
-    def __init__(self, launch: Launch, facts: KernelFacts, work: Work, device: Device, timing: Timing) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        facts: KernelFacts,
+        work: Work,
+        device: Device,
+        timing: Timing,
+        without: frozenset[str],
+    ) -> None:
         self._facts, self._work, self._device, self._timing = facts, work, device, timing
+        self._without = without
         resident = max(1, facts.workgroups_per_cu)
         units = device.compute_units
         full, rest = divmod(launch.programs, resident * units)
@@ -83,11 +103,14 @@ class _Launch:
         schedule = sum(count * r.time_us for count, r in rounds)
         # The same programs if they could be spread without a partial round.
         even = launch.programs / (resident * units) * self._round(resident).time_us
-        memory = self._memory_us()
+        if "tail" in without:
+            schedule = min(schedule, even)
+        memory = 0.0 if "memory" in without else self._memory_us()
+        launched = 0.0 if "launch" in without else timing.launch_us
         norm = _OVERLAP_NORM
-        self.total_us = timing.launch_us + (memory**norm + schedule**norm) ** (1 / norm)
+        self.total_us = launched + (memory**norm + schedule**norm) ** (1 / norm)
         self.terms = {
-            "launch": timing.launch_us,
+            "launch": launched,
             "memory": memory,
             "issue": sum(count * r.issue_us for count, r in rounds),
             "matrix": sum(count * r.matrix_us for count, r in rounds),
@@ -131,12 +154,14 @@ class _Launch:
             # Before the loop the query and the sequence length, after it the stores.
             + 2 * self._timing.memory_latency_us
         )
+        parts = {"issue": issue, "matrix": matrix, "shared": shared, "latency": latency}
+        kept = {name: 0.0 if name in self._without else value for name, value in parts.items()}
         return _Round(
-            time_us=max(issue, matrix, shared, latency),
-            issue_us=issue,
-            matrix_us=matrix,
-            shared_us=shared,
-            latency_us=latency,
+            time_us=max(kept.values()),
+            issue_us=kept["issue"],
+            matrix_us=kept["matrix"],
+            shared_us=kept["shared"],
+            latency_us=kept["latency"],
         )
 
     def _trip_us(self, chain_us: float) -> float:
