@@ -14,9 +14,9 @@ def kendall(a: Sequence[float], b: Sequence[float]) -> float | None:
     """Kendall's tau-b of two parallel sequences, -1 to 1; None where one of them does not vary."""
     concordant = discordant = tied_a = tied_b = 0
     for (a1, b1), (a2, b2) in combinations(zip(a, b, strict=True), 2):
-        product = (a1 - a2) * (b1 - b2)
-        concordant += product > 0
-        discordant += product < 0
+        signs = ((a1 > a2) - (a1 < a2)) * ((b1 > b2) - (b1 < b2))
+        concordant += signs > 0
+        discordant += signs < 0
         tied_a += a1 == a2
         tied_b += b1 == b2
     pairs = len(a) * (len(a) - 1) // 2
