@@ -29,8 +29,9 @@ _OVERLAP_NORM = 4.0
 _SIMULATED = frozenset({"issue", "matrix", "shared", "latency", "simulation"})
 
 
+TERMS = ("memory", "issue", "matrix", "shared", "latency", "launch", "tail")
 # What `predict` can leave out, to see what it is worth.
-SWITCHES = ("launch", "memory", "issue", "matrix", "shared", "latency", "tail", "simulation")
+SWITCHES = (*TERMS, "simulation")
 
 
 def predict(
@@ -48,6 +49,8 @@ def predict(
     result is under the physical floor of the bytes at peak bandwidth. `without`: terms of `SWITCHES` to leave out,
     for ablations; a unit's term can only be left out where nothing was simulated, so that it implies "simulation".
     """
+    if unknown := without.difference(SWITCHES):
+        raise ValueError(f"no such term: {', '.join(sorted(unknown))}; there are {', '.join(SWITCHES)}")
     timing = TIMINGS[device.architecture.vendor]
     terms: Counter[str] = Counter()
     total = floor = 0.0
