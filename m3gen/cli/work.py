@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 VERIFY_DEADLINE_S = 600.0
 COMPILE_DEADLINE_S = 600.0
+JUDGE = "m3gen.evaluate.candidate:judge_candidate"
 
 
 @dataclass(frozen=True, slots=True)

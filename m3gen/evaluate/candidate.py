@@ -14,6 +14,7 @@ from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.request import CompileRequest, CompileResult
 from m3gen.evaluate.dynamics import DYNAMICS, Dynamics, Sample
 from m3gen.evaluate.timing import AMD, TIMINGS
+from m3gen.ops.base import Work
 from m3gen.paths import cache_dir
 from m3gen.targets import Vendor, architecture
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from m3gen.emulator.profile import Profile
 
 _MOST_WORKGROUPS = 64  # that the emulator runs in step
-_MOST_COPIES = 8
+_MOST_COPIES = 4
 
 
 def judge_candidate(request: CompileRequest) -> CompileResult:
@@ -80,15 +81,15 @@ def _run(request: CompileRequest, result: CompileResult) -> dict[str, dict[str, 
             with emulator.attached():
                 launcher(**sample.materialise(op, load, request.config))
             for key, work, profile in zip(last, works, emulator.profiles, strict=True):
-                samples[key].append(_sample(profile, work.loop_trips, result.facts[key]))
+                samples[key].append(_sample(profile, work, result.facts[key]))
     except (EmulationError, UserError, ValueError) as error:
         return {key: {"dynamics_failed": f"{type(error).__name__}: {error}"} for key in last}
     seconds = time.perf_counter() - started
     return {key: {DYNAMICS: Dynamics(tuple(found), seconds).to_dict()} for key, found in samples.items()}
 
 
-def _sample(profile: Profile, trips: float, facts: KernelFacts) -> Sample:
-    """Of the workgroup that executed most."""
+def _sample(profile: Profile, work: Work, facts: KernelFacts) -> Sample:
+    """Of the workgroup that executed most. A kernel that streams nothing reads what the one before it wrote."""
     from m3gen.evaluate.waves import Workgroup, simulate
 
     longest = max(
@@ -98,8 +99,9 @@ def _sample(profile: Profile, trips: float, facts: KernelFacts) -> Sample:
     one = Workgroup.of(profile, longest)
     most = max(1, min(_MOST_COPIES, facts.workgroups_per_cu))
     assert AMD.latencies is not None
-    runs = {copies: simulate(one, copies, AMD.latencies) for copies in sorted({1, min(2, most), most})}
-    return Sample(trips, {copies: run.clocks for copies, run in runs.items()}, runs[1].busy)
+    latencies = AMD.latencies if work.streamed_bytes else replace(AMD.latencies, far=AMD.latencies.coherent)
+    runs = {copies: simulate(one, copies, latencies) for copies in sorted({1, min(2, most), most})}
+    return Sample(work.loop_trips, {copies: run.clocks for copies, run in runs.items()}, runs[1].busy)
 
 
 def _emulator(result: CompileResult, keys: tuple[str, ...]) -> Emulator:

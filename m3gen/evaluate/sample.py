@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from m3gen.ops.base import Op
 from m3gen.space import Config
-from m3gen.spec import CONTEXT_BUCKETS, Problem
+from m3gen.spec import ExactProblem, Problem
 
 if TYPE_CHECKING:
     import torch
 
 _MOST_TRIPS = 8
-_MOST_CONTEXT = 1 << 16
+_MOST_PAGES = 512
 _POOL = 1 << 12  # an extent from here on counts pages of a cache, or their tokens
 
 
@@ -21,12 +21,14 @@ def loads(op: Op, problem: Problem, config: Config) -> Iterator[Problem]:
     """The problem with one request, at two contexts between which a program's iterations differ, few of them
     where that is possible; at one context where none makes a difference. Whatever the problem's own load."""
     found: dict[float, Problem] = {}
-    for context in (context for context in CONTEXT_BUCKETS if context <= _MOST_CONTEXT):
-        load = problem.with_load(problem.query_len, context)
+    pages = 1
+    while pages <= _MOST_PAGES:
+        load = ExactProblem.of(problem, problem.query_len, pages * problem.page_size)
         trips = max(work.loop_trips for work in op.work(load, config))
         if trips > _MOST_TRIPS and len(found) > 1:
             break
         found.setdefault(trips, load)
+        pages *= 2
     yield from (found[trips] for trips in sorted(found)[-2:])
 
 

@@ -13,6 +13,7 @@ class Latencies:
 
     near: float  # a vector load that a cache answers
     far: float  # one that memory answers
+    coherent: float  # one of what other programs just wrote
     scalar: float  # a scalar load
     shared: float  # the LDS, passes apart
     matrix: float  # after the passes, until a dependent instruction may issue
@@ -46,6 +47,7 @@ class Timing:
 _LATENCIES = Latencies(
     near=500,  # an L2 hit of MI300X: Chips and Cheese, https://chipsandcheese.com/p/testing-amds-giant-mi300x
     far=1800,  # assumed: HBM through a loaded fabric; 0.7 us idle in the same article
+    coherent=700,  # assumed: the Infinity Cache, 0.22 us idle in the same article
     scalar=250,  # assumed: scalar cache and L2
     shared=64,  # the same article, LDS latency
     matrix=16,  # assumed: write-back of a product

@@ -42,6 +42,7 @@ class _Step:
     hold: float
     registers: int
     writes: int  # of the matrix unit: its result
+    coherent: bool  # past the caches that other compute units do not see
     wait: tuple[int | None, int | None] | None = None
 
 
@@ -104,7 +105,7 @@ def _step(line: Instruction, arch: str) -> _Step:
     wait = counters(line) if unit == "wait" else None
     if line.mnemonic == "s_nop":
         hold = _ISSUE * (1 + int(line.operands[0].text or 0)) if line.operands[0].text.isdigit() else hold
-    return _Step(unit, hold, touched(line), writes, wait)
+    return _Step(unit, hold, touched(line), writes, "sc0" in line.modifiers, wait)
 
 
 def touched_destination(line: Instruction) -> int:
@@ -179,7 +180,7 @@ class _Unit:
         if unit == "vmem":
             lines = wave.lines[wave.at]
             hold = max(lines, _ISSUE)
-            latency = late.far if lines > 1 else late.near
+            latency = late.near if lines <= 1 else late.coherent if step.coherent else late.far
             wave.vm.append(_last(wave.vm, self._take(unit, 0, now, hold) + hold + latency))
             return now + _ISSUE
         if unit == "matrix":
