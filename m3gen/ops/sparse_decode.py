@@ -122,7 +122,8 @@ class SparseDecode:
     def work(self, problem: Problem, config: Config) -> tuple[Work, ...]:
         tokens = min(problem.context, problem.topk * problem.page_size)
         tiles = problem.page_size // (int(config["tile_n"]) * int(config.get("page_splits", 1)))
-        entries = -(-problem.topk // int(config["splits"]))
+        # A list ends with the last block that the row sees.
+        entries = min(-(-problem.topk // int(config["splits"])), -(-problem.context // problem.page_size))
         row_heads = problem.rows * problem.kv_heads
         return decode_attention.work(
             problem,
