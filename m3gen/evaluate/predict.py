@@ -103,7 +103,7 @@ class _Launch:
         schedule = sum(count * r.time_us for count, r in rounds)
         # The same programs if they could be spread without a partial round.
         even = launch.programs / (resident * units) * self._round(resident).time_us
-        if "tail" in without:
+        if "tail" in without and full:
             schedule = min(schedule, even)
         memory = 0.0 if "memory" in without else self._memory_us()
         launched = 0.0 if "launch" in without else timing.launch_us
