@@ -13,6 +13,7 @@ from rich.text import Text
 from m3gen.evaluate import agreement
 from m3gen.evaluate.ablation import Ablated
 from m3gen.evaluate.predict import TERMS
+from m3gen.evaluate.ranking import TIE
 from m3gen.evaluate.validation import Ordered, Outcome, Ranked, Validation
 from m3gen.report import layout, words
 
@@ -239,7 +240,7 @@ def _ablation(ablated: Sequence[Ablated]) -> Sheet:
         for space in spaces:
             of_space = [one for one in ablated if one.term == term and (one.problem.op, one.problem.arch) == space]
             worst = max((one.regret for one in of_space), default=None)
-            changed = sum(one.regret > 0 for one in of_space)
+            changed = sum(one.regret > TIE for one in of_space)
             taus = [one.agreement for one in of_space if one.agreement is not None]
             tau = _signed(min(taus)) if taus else "-"
             cells.append(f"{_share(worst)} ({changed} of {len(of_space)}), {tau}")
@@ -247,7 +248,8 @@ def _ablation(ablated: Sequence[Ablated]) -> Sheet:
     candidates = max((one.candidates for one in ablated), default=0)
     note = (
         f"the worst regret over loads of the winner picked without the term, as the whole model judges it; under "
-        f"how many loads the pick is worse; the least Kendall tau of the two orders; up to {candidates} candidates"
+        f"how many loads that is over {100 * TIE:.0f} %, a tie; the least Kendall tau of the two orders of "
+        f"{candidates} random candidates"
     )
     columns = ("without", *(f"{op} {arch}" for op, arch in spaces))
     return Sheet("Ablation", columns, tuple(rows) if ablated else (), note=note)

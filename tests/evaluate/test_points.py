@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from m3gen.errors import UserError
-from m3gen.evaluate.points import Split, read, shipped
+from m3gen.evaluate.points import Split, read, reading, shipped
 from m3gen.evaluate.validation import candidate, of_arch
 from m3gen.targets import device
 
@@ -173,6 +173,12 @@ def test_shipped_differences_are_those_that_were_published() -> None:
 
 def test_points_of_another_kernel_are_not_judged() -> None:
     assert all(point.context_only for point in shipped().points if point.device == "B200")
+
+
+def test_the_format_is_written_down() -> None:
+    text = (Path(reading.__file__).parent / "README.md").read_text(encoding="utf-8")
+    fields = reading._FILE | reading._POINT | reading._TERM | reading._ORDER | reading._CHOICE
+    assert [field for field in sorted(fields) if f"`{field}`" not in text] == []
 
 
 def test_a_shipped_file_says_whose_data_it_is() -> None:
