@@ -23,7 +23,6 @@ from moe.kernels import kernels
 from moe.pool import pool
 from moe.tables import HOW, Entry, NotVllm, entries
 
-FACTS = Path(__file__).with_name("moe")
 PAGE = Path(__file__).parents[1] / "docs/predictor_moe.md"
 
 
@@ -51,23 +50,23 @@ def main() -> int:
 
 def known(campaign: Campaign, shipped: list[Entry]) -> list[Case]:
     """The cases that the facts on disk can rank."""
-    facts = results.read(FACTS, campaign)
+    facts = results.read(results.FOLDER, campaign)
     return list(cases(campaign, shipped, kernels(facts.values(), campaign.element_bytes)))
 
 
 def compile_missing(
     wheel: Path, shipped: dict[Campaign, list[Entry]], cache: Path, jobs: int, minutes: float
 ) -> None:
-    """Campaign by campaign, until the minutes are over; the files in `FACTS` are written after each."""
+    """Campaign by campaign, until the minutes are over; the files of facts are written after each."""
     until = time.monotonic() + 60 * minutes
     for campaign, tables in shipped.items():
-        have = results.read(FACTS, campaign)
+        have = results.read(results.FOLDER, campaign)
         missing: list[MoeConfig] = [config for config in pool(campaign, tables) if config not in have]
         left = until - time.monotonic()
         for done in compiling.compile_all(wheel, campaign, missing, cache, jobs, left):
             have[done.config] = done
             print(f"{campaign.name}: {len(have)}, {done.config} {done.status} {done.reason}", file=sys.stderr)
-        results.write(FACTS, campaign, have.values())
+        results.write(results.FOLDER, campaign, have.values())
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from .campaign import Campaign
 from .compiling import Compiled
 from .config import MoeConfig
 
+FOLDER = Path(__file__).parent  # where the repository keeps them
+
 # Of one run and not of the machine code, or the same for every row.
 _LEFT_OUT = ("extra", "kernel", "arch")
 
