@@ -42,7 +42,8 @@ def main() -> int:
         print(refusal, file=sys.stderr)
         return 2
     found = {campaign: known(campaign, shipped[campaign]) for campaign in CAMPAIGNS}
-    text, met = page.page({campaign: ranked for campaign, ranked in found.items() if ranked})
+    planned = {campaign: len(pool(campaign, tables)) for campaign, tables in shipped.items()}
+    text, met = page.page({campaign: ranked for campaign, ranked in found.items() if ranked}, planned)
     given.to.write_text(text, encoding="utf-8")
     print(text)
     return 0 if met else 1

@@ -15,6 +15,7 @@ from .terms import SHAPES, TERMS
 
 FIRST_BAR = 60.0  # percent of winners to be first of their tile
 FEWEST_SIBLINGS = 2
+TWINS = ("MI300X", "MI325X")
 OTHER_PENALTIES = (3.0, 300.0)
 FIGURES = ("mean", "median", "top 5 %", "top 10 %")
 LOADS = (("up to 16", 0, 16), ("17 to 256", 17, 256), ("over 256", 257, 1 << 30))
@@ -24,8 +25,8 @@ Costs = Mapping[Campaign, Sequence[Column]]
 Row = tuple[str, ...]
 
 
-def page(cases: Cases) -> tuple[str, bool]:
-    """Markdown, and whether every bar is met."""
+def page(cases: Cases, planned: Mapping[Campaign, int]) -> tuple[str, bool]:
+    """Markdown, and whether every bar is met; `planned` counts the configurations of each pool."""
     every = [case for some in cases.values() for case in some]
     calibrated = costs(cases, prepare(every, ALL), "experts")
     tile_held = costs(cases, prepare(every, ALL), "tile")
@@ -34,10 +35,13 @@ def page(cases: Cases) -> tuple[str, bool]:
     inside = list(inside_rows(cases, plain, calibrated, tile_held))
     met = all(row[-1] != "**missed**" for row in (*across, *inside))
     return HEAD.format(
-        pools=table(("tables", "devices", "entries", "kernels", "rivals"), pool_rows(cases)),
+        pools=table(("tables", "devices", "entries", "pool", "kernels", "rivals"), pool_rows(cases, planned)),
         across=table(("tables", "ranking", "entries", *FIGURES, "bar", ""), across),
         loads=table(("tables", "tokens", "entries", *FIGURES), load_rows(cases, calibrated)),
         inside=table(("tables", "ranking", "entries", "options", "first", "mean", "bar", ""), inside),
+        agreement=table(
+            ("tables", "pairs", "same winner", "same tile", "same options of it"), agreement_rows(cases)
+        ),
         terms=table(("without", *(campaign.name for campaign in cases)), term_rows(cases)),
         groups=table(("ranking", *(campaign.name for campaign in cases)), group_rows(cases, every)),
         weights=table(("feature", "weight", "fp8"), weight_rows(every)),
@@ -51,12 +55,13 @@ def costs(cases: Cases, prepared: Sequence[Prepared], held: Held, penalty: float
     return {campaign: [next(ranked) for _ in some] for campaign, some in cases.items()}
 
 
-def pool_rows(cases: Cases) -> Iterator[Row]:
+def pool_rows(cases: Cases, planned: Mapping[Campaign, int]) -> Iterator[Row]:
     for campaign, some in cases.items():
         kernels = some[0].kernels
         rivals = np.array([case.rivals.sum() for case in some])
         devices = ", ".join(dict.fromkeys(case.entry.device for case in some))
-        yield campaign.name, devices, str(len(some)), str(len(kernels)), f"{rivals.mean():.0f}"
+        counts = (len(some), planned[campaign], len(kernels), round(rivals.mean()))
+        yield campaign.name, devices, *map(str, counts)
 
 
 def across_rows(cases: Cases, plain: Costs, calibrated: Costs) -> Iterator[Row]:
@@ -82,7 +87,8 @@ def load_rows(cases: Cases, calibrated: Costs) -> Iterator[Row]:
         for name, low, high in LOADS:
             chosen = [n for n, case in enumerate(some) if low <= case.entry.tokens <= high]
             found = percentiles([some[n] for n in chosen], [calibrated[campaign][n] for n in chosen])
-            yield campaign.name, name, *_figures(found)
+            if found:
+                yield campaign.name, name, *_figures(found)
 
 
 def inside_rows(cases: Cases, plain: Costs, calibrated: Costs, tile_held: Costs) -> Iterator[Row]:
@@ -109,6 +115,25 @@ def inside_rows(cases: Cases, plain: Costs, calibrated: Costs, tile_held: Costs)
             is_held = name.startswith("calibrated")
             verdict = (f"{FIRST_BAR:g} %", _verdict(ours.first >= FIRST_BAR)) if is_held else ("", "")
             yield *row, f"{ours.first:.0f} %", f"{ours.mean:.1f}", *verdict
+
+
+def agreement_rows(cases: Cases) -> Iterator[Row]:
+    """How far MI300X's and MI325X's tables, timings of the same compute units, give the same answers."""
+    for campaign, some in cases.items():
+        winners = {
+            (e.device, e.experts, e.intermediate, e.tokens): e.winner for e in (case.entry for case in some)
+        }
+        pairs = [
+            (w, winners[k])
+            for (d, *rest), w in winners.items()
+            if d == TWINS[0] and (k := (TWINS[1], *rest)) in winners
+        ]
+        if not pairs:
+            continue
+        tiles = [pair for pair in pairs if pair[0].tile == pair[1].tile]
+        same = sum(one == other for one, other in pairs)
+        shares = (same / len(pairs), len(tiles) / len(pairs), same / len(tiles))
+        yield campaign.name, str(len(pairs)), *(f"{100 * share:.0f} %" for share in shares)
 
 
 def term_rows(cases: Cases) -> Iterator[Row]:
@@ -180,11 +205,13 @@ times from machine code, without a GPU. Here it ranks, for every entry of the ta
 tuner could have tried; the percentile of the shipped one is the share of them that m3gen ranks before it: 0 is the
 best, 50 what a random order gives.
 
-- *kernels*: compiled as the JIT would: all shipped winners, a random sample of the rest of the tuner's space
-  (waves_per_eu 0, as all winners have), and every option of the tiles that win most often. *rivals* of a winner: the
+- *pool*: all shipped winners, a random sample of the rest of the tuner's space (waves_per_eu 0, as all winners have),
+  and every option of the tiles that win most often. *kernels*: what of it was compiled, as the JIT would; the rest
+  takes too long, could not be launched or was not reached in the time given. *rivals* of a winner, on average: the
   sample and as large a share of the other winners, as far as the tuner's rules let them through.
 - *unfitted*: the analytic time of the layer's two GEMMs (benchmarks/moe/terms.py), with the constants of
-  m3gen/evaluate/timing.py.
+  m3gen/evaluate/timing.py. One choice was made after a first look at bf16: tiles come at L2's rate, not the last
+  level's.
 - *calibrated*: a linear score of analytic times, facts of the machine code and options, fitted to the tables of all
   three sets (penalty {penalty}). Whatever has as many experts as the tested entry is left out of the fit, in every
   set.
@@ -208,6 +235,11 @@ Among the compiled configurations of the winner's own tile, which differ in warp
 share of winners that nothing is ranked before. *tile unseen*: the tile is left out of the fit, the experts are not.
 
 {inside}
+
+How far the tables bear each other out: MI325X has MI300X's compute units and faster memory, and for the same layer
+and tokens their two tables name
+
+{agreement}
 
 ## What the terms are worth
 

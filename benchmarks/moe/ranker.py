@@ -13,18 +13,16 @@ import numpy as np
 
 Array: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
 
-_STEPS = 15
+_STEPS = 20
 _IMPROVEMENT = 1e-4  # of the mean log-likelihood: Newton's steps end below it
-_NEGLIGIBLE = 1e-7  # probability of a rival that adds nothing to the curvature
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """`features` [configurations, features] of one pool; `winner` is a row. A higher `weight` counts more."""
+    """`features` [configurations, features] of one pool; `winner` is a row."""
 
     features: Array
     winner: int
-    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,45 +44,49 @@ class Ranker:
 
 def fit(contests: Sequence[Contest], penalty: float) -> Ranker:
     """The most likely weights under a Gaussian prior of precision `penalty` on standardised features."""
-    spread = np.mean([contest.features.var(0) for contest in contests], axis=0)
-    scale = np.sqrt(spread)
-    usable = scale > 1e-9
-    inverse = np.where(usable, 1 / np.where(usable, scale, 1), 0)
-    data = [((c.features - c.features[c.winner]) * inverse, c.weight) for c in contests]
+    scale = np.sqrt(np.mean([contest.features.var(0) for contest in contests], axis=0))
+    differs = scale > 1e-9
+    inverse = np.where(differs, 1 / np.where(differs, scale, 1), 0)
+    likelihood = _Likelihood(contests, inverse, penalty)
     weights = np.zeros(len(scale))
-    loss = _loss(weights, data, penalty)
+    loss = likelihood.loss(weights)
     for _ in range(_STEPS):
-        step = _newton(weights, data, penalty)
-        size = 1.0
-        while (new := _loss(weights - size * step, data, penalty)) > loss and size > 1e-3:
+        step, size = likelihood.newton(weights), 1.0
+        while (new := likelihood.loss(weights - size * step)) > loss and size > 1e-3:
             size /= 2
         if new > loss:
             break
         weights, gain, loss = weights - size * step, loss - new, new
-        if gain < _IMPROVEMENT * len(data):
+        if gain < _IMPROVEMENT * len(contests):
             break
     return Ranker(weights * inverse, scale)
 
 
-def _loss(weights: Array, data: Sequence[tuple[Array, float]], penalty: float) -> float:
-    """Negative log of likelihood times prior; every row holds differences to the winner."""
-    total = penalty / 2 * float(weights @ weights)
-    for differences, weight in data:
-        scores = differences @ weights
-        top = scores.max()
-        total += weight * (top + float(np.log(np.exp(scores - top).sum())))
-    return total
+class _Likelihood:
+    """All contests in one array [rows, features] of differences to the winner of the row's contest."""
 
+    def __init__(self, contests: Sequence[Contest], inverse: Array, penalty: float) -> None:
+        self.rows = (
+            np.vstack([contest.features - contest.features[contest.winner] for contest in contests]) * inverse
+        )
+        lengths = [len(contest.features) for contest in contests]
+        self.starts = np.cumsum([0, *lengths[:-1]])
+        self.contest = np.repeat(np.arange(len(contests)), lengths)
+        self.penalty = penalty
 
-def _newton(weights: Array, data: Sequence[tuple[Array, float]], penalty: float) -> Array:
-    gradient, curvature = penalty * weights, penalty * np.eye(len(weights))
-    for differences, weight in data:
-        scores = differences @ weights
-        chance = np.exp(scores - scores.max())
-        chance /= chance.sum()
-        mean = chance @ differences
-        near = chance > _NEGLIGIBLE
-        rows = differences[near]
-        gradient += weight * mean
-        curvature += weight * ((rows * chance[near, None]).T @ rows - np.outer(mean, mean))
-    return np.linalg.solve(curvature, gradient)
+    def loss(self, weights: Array) -> float:
+        """Negative log of likelihood times prior."""
+        scores = self.rows @ weights
+        top = np.maximum.reduceat(scores, self.starts)
+        sums = np.add.reduceat(np.exp(scores - top[self.contest]), self.starts)
+        return float((top + np.log(sums)).sum() + self.penalty / 2 * weights @ weights)
+
+    def newton(self, weights: Array) -> Array:
+        """The step from `weights` to the minimum of the loss's second-order approximation."""
+        scores = self.rows @ weights
+        chance = np.exp(scores - np.maximum.reduceat(scores, self.starts)[self.contest])
+        chance /= np.add.reduceat(chance, self.starts)[self.contest]
+        weighted = self.rows * chance[:, None]
+        means = np.add.reduceat(weighted, self.starts)
+        curvature = weighted.T @ self.rows - means.T @ means + self.penalty * np.eye(len(weights))
+        return np.linalg.solve(curvature, means.sum(0) + self.penalty * weights)
