@@ -161,8 +161,9 @@ def kernel_text(kernel: Any) -> str:
     return "\n".join(parts)
 
 
-def build(specialised: Specialised) -> Build:
-    """Compile to machine code, without a GPU or Triton's caches. Triton's exceptions pass through."""
+def build(specialised: Specialised, *, line_info: bool = False) -> Build:
+    """Compile to machine code, without a GPU or Triton's caches; with `line_info` its text names the lines of the
+    source. Triton's exceptions pass through."""
     import triton
 
     seconds: dict[str, float] = {}
@@ -171,7 +172,9 @@ def build(specialised: Specialised) -> Build:
         microseconds = {"ir": times.ir_initialization, **dict(times.lowering_stages)}
         seconds.update({stage: value / 1e6 for stage, value in microseconds.items()})
 
-    with tempfile.TemporaryDirectory(prefix="m3gen-triton-") as directory, _hermetic(directory, listener):
+    with tempfile.TemporaryDirectory(prefix="m3gen-triton-") as directory, _hermetic(
+        directory, listener, line_info
+    ):
         compiled = triton.compile(specialised.source, target=specialised.target, options=dict(specialised.options))
     text, binary = {"hip": ("amdgcn", "hsaco"), "cuda": ("ptx", "cubin")}[specialised.target.backend]
     return Build(
@@ -191,15 +194,15 @@ def nvidia_tool(name: str) -> str:
 
 
 @contextmanager
-def _hermetic(directory: str, listener: Any) -> Iterator[None]:
-    """Set aside the user's Triton settings that cache, dump or swap code; leave line tables out."""
+def _hermetic(directory: str, listener: Any, line_info: bool) -> Iterator[None]:
+    """Set aside the user's Triton settings that cache, dump or swap code."""
     from triton import knobs
     from triton.runtime.cache import FileCacheManager
 
     with knobs.compilation.scope(), knobs.cache.scope(), knobs.runtime.scope(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compilation = knobs.compilation
-        compilation.always_compile, compilation.disable_line_info = True, True
+        compilation.always_compile, compilation.disable_line_info = True, not line_info
         compilation.override, compilation.dump_ir, compilation.store_binary_only = False, False, False
         compilation.use_ir_loc, compilation.listener = None, listener
         knobs.runtime.override_arch = None

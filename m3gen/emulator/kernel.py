@@ -50,14 +50,17 @@ class Profile:
 
 @dataclass
 class Emulator:
-    """Compiles and runs launches for one arch. `late`, `seed` and `profile` as in `Machine`; compiled code is kept
-    from launch to launch. `profiles` has an entry for each launch when `profile` is on."""
+    """Compiles and runs launches for one arch. `late`, `seed`, `profile` and `strict` as in `Machine`; compiled code is
+    kept from launch to launch. `profiles` has an entry for each launch when `profile` is on; `unwritten` a line for
+    each launch that read LDS which nothing had written, with the first place."""
 
     arch: str
     late: bool = True
     seed: int = 0
     profile: bool = False
+    strict: bool = False
     profiles: list[Profile] = field(default_factory=list)
+    unwritten: list[str] = field(default_factory=list)
     launches: int = 0
 
     def __post_init__(self) -> None:
@@ -90,7 +93,7 @@ class Emulator:
         specialised = triton_adapter.specialise(kernel, launch, self._architecture)
         key = specialised.identity + triton_adapter.kernel_text(kernel)
         if (known := self._codes.get(key)) is None:
-            build = triton_adapter.build(specialised)
+            build = triton_adapter.build(specialised, line_info=True)
             signature = specialised.source.signature
             known = self._codes[key] = Code(
                 name=launch.kernel,
@@ -116,13 +119,17 @@ class Emulator:
         counts = machine.launch(grid, code.waves, code.shared_bytes, kernarg.start, packet.start)
         if self.profile:
             self.profiles.append(Profile(code, grid, counts))
+        if counts.unwritten_shared:
+            self.unwritten.append(f"{code.name}: {counts.unwritten_shared} bytes, first {counts.first_unwritten}")
         return counts
 
     def _machine(self, code: Code) -> Machine:
         """Decoded once for each code."""
         known = self._machines.get(id(code))
         if known is None or known[0] is not code:
-            machine = Machine(code.program, self.arch, Memory(), late=self.late, profile=self.profile)
+            machine = Machine(
+                code.program, self.arch, Memory(), late=self.late, profile=self.profile, strict=self.strict
+            )
             known = self._machines[id(code)] = (code, machine)
         return known[1]
 

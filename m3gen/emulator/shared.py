@@ -15,7 +15,8 @@ class Shared:
     and wrap: a base may be below zero by what an offset adds.
 
     Accesses: rows and addresses int64 [n], all of one width. `MemoryFault` with the index of the first address
-    that is outside. `unwritten` counts bytes that were read before anybody wrote them.
+    that is outside. `unwritten` counts bytes that were read before anybody wrote them, `unwritten_row` is the index of
+    the first address of the latest load that met one.
     """
 
     def __init__(self, rows: int, size: int) -> None:
@@ -23,11 +24,15 @@ class Shared:
         self._bytes = np.full(rows * size, _UNWRITTEN, np.uint8)
         self._written = np.zeros(rows * size, bool)
         self.unwritten = 0
+        self.unwritten_row = 0
 
     def load(self, rows: Array, addresses: Array, width: int) -> Array:
         """uint8 [n, width]."""
         at = self._at(rows, addresses, width)
-        self.unwritten += int(at.size - np.count_nonzero(self._written[at]))
+        written = self._written[at]
+        if missing := at.size - int(np.count_nonzero(written)):
+            self.unwritten += missing
+            self.unwritten_row = int((~written.all(axis=1)).argmax())
         found: Array = self._bytes[at]
         return found
 
