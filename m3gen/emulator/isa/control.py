@@ -105,7 +105,7 @@ def _end(line: Instruction, machine: Any) -> Step:
 
 @custom(
     "s_nop", "s_sleep", "s_setprio", "s_sethalt", "s_icache_inv", "s_dcache_inv", "s_dcache_wb", "s_setreg_b32",
-    "s_setreg_imm32_b32", "s_code_end", "s_inst_prefetch", "s_sched_barrier", "buffer_inv", "buffer_wbl2",
+    "s_setreg_imm32_b32", "buffer_inv", "buffer_wbl2",
     unit=OTHER, section="SOPP",
 )  # fmt: skip
 def _nothing(line: Instruction, machine: Any) -> Step:

@@ -62,7 +62,7 @@ def shape_of(line: Instruction) -> Shape:
     if match is None:
         raise UnknownInstruction(f"the emulator does not know {line.mnemonic}, {line.where}")
     result, m, n, k, blocks, kinds = match.groups()
-    a, _, b = kinds.removesuffix("_1k").partition("_")
+    a, _, b = kinds.partition("_")
     if a == "f8f6f4":
         names = [int(str(line.modifiers.get(name, 0))) for name in ("cbsz", "blgp")]
         if any(name not in _F8F6F4 for name in names):
@@ -129,7 +129,7 @@ def multiply(shape: Shape, a: Array, b: Array, arch: str) -> Array:
 
 def names() -> list[str]:
     """What Triton emits for either arch, and its neighbours."""
-    shapes = [f"v_mfma_f32_{s}_{t}" for s in ("16x16x16", "32x32x8") for t in ("bf16", "bf16_1k", "f16")]
+    shapes = [f"v_mfma_f32_{s}_{t}" for s in ("16x16x16", "32x32x8") for t in ("bf16", "f16")]
     shapes += [f"v_mfma_f32_{s}_{t}" for s in ("16x16x32", "32x32x16") for t in ("bf16", "f16")]
     shapes += [
         f"v_mfma_f32_{s}_{a}_{b}" for s in ("16x16x32", "32x32x16") for a in ("fp8", "bf8") for b in ("fp8", "bf8")
@@ -137,7 +137,7 @@ def names() -> list[str]:
     shapes += [f"v_mfma_f32_{s}_f8f6f4" for s in ("16x16x128", "32x32x64")]
     shapes += ["v_mfma_f32_16x16x4_f32", "v_mfma_f32_32x32x2_f32", "v_mfma_f32_4x4x1_16b_f32"]
     shapes += ["v_mfma_f32_16x16x8_xf32", "v_mfma_f32_32x32x4_xf32"]
-    shapes += [f"v_mfma_f32_4x4x4_16b_{t}" for t in ("bf16", "bf16_1k", "f16")]
+    shapes += [f"v_mfma_f32_4x4x4_16b_{t}" for t in ("bf16", "f16")]
     shapes += [
         "v_mfma_i32_16x16x32_i8",
         "v_mfma_i32_32x32x16_i8",
