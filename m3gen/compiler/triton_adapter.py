@@ -172,8 +172,9 @@ def build(specialised: Specialised, *, line_info: bool = False) -> Build:
         microseconds = {"ir": times.ir_initialization, **dict(times.lowering_stages)}
         seconds.update({stage: value / 1e6 for stage, value in microseconds.items()})
 
-    with tempfile.TemporaryDirectory(prefix="m3gen-triton-") as directory, _hermetic(
-        directory, listener, line_info
+    with (
+        tempfile.TemporaryDirectory(prefix="m3gen-triton-") as directory,
+        _hermetic(directory, listener, line_info),
     ):
         compiled = triton.compile(specialised.source, target=specialised.target, options=dict(specialised.options))
     text, binary = {"hip": ("amdgcn", "hsaco"), "cuda": ("ptx", "cubin")}[specialised.target.backend]

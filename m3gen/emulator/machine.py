@@ -315,7 +315,8 @@ class Machine:
     def _unwritten(self, group: Group, line: Instruction, where: Array, active: Array, width: int) -> None:
         row = self._shared.unwritten_row
         address = int(where[active][row]) & 0xFFFFFFFF
-        place = f"{width} bytes at {address} of the LDS, not all written before{_lane(group, active, row)}, {line.where}"
+        lane = _lane(group, active, row)
+        place = f"{width} bytes at {address} of the LDS, not all written before{lane}, {line.where}"
         if self.strict:
             raise UnwrittenRead(place)
         self.counts.first_unwritten = self.counts.first_unwritten or place

@@ -78,7 +78,14 @@ def listing(arch: str, found: Iterable[Used]) -> Listing:
 def table(one: Listing) -> RenderableType:
     columns = ("mnemonic", ">kernels", "unit", ">cycles", "section", "covered")
     cells = [
-        (row.mnemonic, str(row.kernels), row.unit or "-", str(row.cycles or "-"), row.section or "-", _covered(row))
+        (
+            row.mnemonic,
+            str(row.kernels),
+            row.unit or "-",
+            str(row.cycles or "-"),
+            row.section or "-",
+            _covered(row),
+        )
         for row in one.rows
     ]
     return layout.table(columns, cells)

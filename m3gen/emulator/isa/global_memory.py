@@ -207,9 +207,7 @@ def _load(line: Instruction, machine: Any) -> Step:
     return step
 
 
-def _read(
-    read: Any, group: Group, line: Instruction, where: Array, room: Array, mask: Array, size: int
-) -> Array:
+def _read(read: Any, group: Group, line: Instruction, where: Array, room: Array, mask: Array, size: int) -> Array:
     """uint32 [size, 64, words]; 0 for words past the end of a buffer."""
     inside = room >= size
     if inside.all():
@@ -362,6 +360,8 @@ def _atomic(line: Instruction, machine: Any) -> Step:
         where, room = address(group)
         given = [spread(group.v[first + number], group.size) for number in range(words)]
         writes = Group.bit("v", into, size // 4) if returns else 0
-        machine.issue(group, group.vm, Pending(complete, (where, group.mask & (room >= size), group.mask, *given), writes))
+        machine.issue(
+            group, group.vm, Pending(complete, (where, group.mask & (room >= size), group.mask, *given), writes)
+        )
 
     return step

@@ -19,7 +19,9 @@ ALL = (1 << LANES) - 1
 QUICK = settings(max_examples=8, deadline=None)
 SEEDS = st.integers(0, 1 << 32)
 # EXEC: all lanes, some, one, none.
-MASKS = st.one_of(st.just(ALL), st.integers(0, ALL), st.integers(0, LANES - 1).map(lambda lane: 1 << lane), st.just(0))
+MASKS = st.one_of(
+    st.just(ALL), st.integers(0, ALL), st.integers(0, LANES - 1).map(lambda lane: 1 << lane), st.just(0)
+)
 
 
 class Wave(Registers):
@@ -33,9 +35,13 @@ class Wave(Registers):
         self.start = self.memory.register_array("memory", self.bytes_).start if memory else 0
         self.lds, self.scratch_bytes = Shared(1, lds), scratch
         if lds:
-            self.lds.store(np.zeros(1, np.int64), np.zeros(1, np.int64), np.frombuffer(rng.randbytes(lds), np.uint8)[None])
+            self.lds.store(
+                np.zeros(1, np.int64), np.zeros(1, np.int64), np.frombuffer(rng.randbytes(lds), np.uint8)[None]
+            )
         if scratch:
-            self.group.scratch = np.frombuffer(rng.randbytes(LANES * scratch), np.uint8).copy().reshape(1, LANES, scratch)
+            self.group.scratch = (
+                np.frombuffer(rng.randbytes(LANES * scratch), np.uint8).copy().reshape(1, LANES, scratch)
+            )
         for register in range(16):
             self.vector(register, self.words())
 

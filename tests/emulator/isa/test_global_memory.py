@@ -181,7 +181,7 @@ def test_a_word_that_straddles_the_end_of_a_buffer_is_outside_and_those_before_i
     wave.vector(8, [0] * LANES)
     first = int.from_bytes(wave.bytes_[:12].tobytes(), "little")
     wave.run("buffer_load_dwordx4 v[0:3], v8, s[4:7], 0 offen")
-    assert [wave.lanes(n)[5] for n in range(4)] == parts(first, 3) + [0]
+    assert [wave.lanes(n)[5] for n in range(4)] == [*parts(first, 3), 0]
     after = wave.bytes_[12:].tobytes()
     wave.run("buffer_store_dwordx4 v[4:7], v8, s[4:7], 0 offen")
     assert wave.bytes_[12:].tobytes() == after
@@ -283,7 +283,9 @@ ATOMICS: dict[str, Callable[[int, int, int], int]] = {
     "dec": lambda x, y, bits: y if x == 0 or x > y else x - 1,
     "add_f32": lambda x, y, bits: added(x, y),
 }
-ATOMIC_NAMES = [name + wide for name in [*ATOMICS, "cmpswap"] for wide in ("", "_x2") if name + wide != "add_f32_x2"]
+ATOMIC_NAMES = [
+    name + wide for name in [*ATOMICS, "cmpswap"] for wide in ("", "_x2") if name + wide != "add_f32_x2"
+]
 
 
 @pytest.mark.parametrize("name", ATOMIC_NAMES)
@@ -311,7 +313,9 @@ def test_atomics(kind: str, name: str, seed: int, active: int, returns: bool, ed
     image = wave.bytes_
     for at in set(shared):
         if edges or bare == "add_f32":
-            image[at : at + size] = list(draw.choice(corner).to_bytes(size, "little"))[: len(image[at : at + size])]
+            image[at : at + size] = list(draw.choice(corner).to_bytes(size, "little"))[
+                : len(image[at : at + size])
+            ]
     model = bytearray(image.tobytes())
     new = [draw.choice(corner) if edges or bare == "add_f32" else draw.getrandbits(bits) for _ in range(LANES)]
     there = [int.from_bytes(model[at : at + size], "little") for at in shared]
