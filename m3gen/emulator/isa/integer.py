@@ -182,9 +182,9 @@ def _median(x: Array, y: Array, z: Array) -> Array:
     return np.maximum(np.minimum(x, y), np.minimum(np.maximum(x, y), z))
 
 
-def _three_way(table: int, x: Array, y: Array, z: Array) -> Array:
+def three_way(table: int, x: Array, y: Array, z: Array) -> Array:
     """Every bit of the result is the bit of `table` that those of x, y and z number, x the highest."""
-    result = np.zeros((1, 1), U32)
+    result = x ^ x
     for number in range(8):
         if table >> number & 1:
             terms = [one if number & weight else ~one for one, weight in ((x, 4), (y, 2), (z, 1))]

@@ -2,7 +2,7 @@
 once. Nothing here is shared with the emulator.
 
 Kinds of values: u16 i16 u32 i32 u64 i64 integers; f16 bf16 f32 f64 floats; x16 x32 x64 the bits of a float, for what
-tells a signalling NaN from a quiet one; k32 a float that stands in the line; "half" two floats of 16 bits; "lanes" a truth value.
+tells a signalling NaN from a quiet one; k32 a float that stands in the line; "2f16" and the like two in a word; "lanes" a truth value.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 Number = int | float | Fraction
+PAIRS = {"2f16": "f16", "2bf16": "bf16", "2u16": "u16", "2i16": "i16"}
 _LETTERS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 _MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
 _BIAS = {"f16": 15, "bf16": 127, "f32": 127, "f64": 1023}
@@ -40,7 +41,7 @@ _EDGES = {
 
 
 def bits(kind: str) -> int:
-    return 32 if kind in ("half", "bf8", "fp8") else int(kind.lstrip("uifxkb"))
+    return 32 if kind in PAIRS else int(kind.lstrip("uifxkb"))
 
 
 def mask(width: int) -> int:
@@ -54,12 +55,12 @@ def signed(x: int, width: int = 32) -> int:
 
 
 def is_float(kind: str) -> bool:
-    return kind[0] in "fxkb" and kind not in ("fp8", "bf8")
+    return kind[0] in "fxkb" and kind not in PAIRS
 
 
 def decode(kind: str, word: int) -> Any:
-    if kind == "half":
-        return decode("f16", word & 0xFFFF), decode("f16", word >> 16)
+    if kind in PAIRS:
+        return decode(PAIRS[kind], word & 0xFFFF), decode(PAIRS[kind], word >> 16)
     if kind == "bf16":
         return decode("f32", word << 16)
     if kind == "k32":
@@ -71,6 +72,9 @@ def decode(kind: str, word: int) -> Any:
 
 def encode(kind: str, value: Any) -> int:
     """Integers are cut to their width, floats rounded once, to nearest even."""
+    if kind in PAIRS:
+        low, high = (encode(PAIRS[kind], one) for one in value)
+        return low | high << 16
     if kind in _MANTISSA:
         return _packed(kind, rounded(kind, value))
     return int(value) & mask(bits(kind))
@@ -110,6 +114,9 @@ def exponent(exact: Fraction) -> int:
 
 def matches(kind: str, found: int, expected: Any, ulps: float = 0) -> bool:
     """Whether the bits of a register are the value: any NaN for NaN, else within `ulps` (0: equal in every bit)."""
+    if kind in PAIRS:
+        parts = (found & 0xFFFF, found >> 16)
+        return all(matches(PAIRS[kind], part, one, ulps) for part, one in zip(parts, expected, strict=True))
     if kind not in _MANTISSA:
         return found == encode(kind, expected)
     if isinstance(expected, float) and math.isnan(expected):
@@ -127,8 +134,8 @@ def matches(kind: str, found: int, expected: Any, ulps: float = 0) -> bool:
 def draw(kind: str, random: np.random.Generator, count: int) -> list[int]:
     """Words of a kind: edges, numbers of a moderate size, and any bits."""
     width = bits(kind)
-    if kind == "half":
-        low, high = draw("f16", random, count), draw("f16", random, count)
+    if kind in PAIRS:
+        low, high = (draw(PAIRS[kind], random, count) for _ in range(2))
         return [a | b << 16 for a, b in zip(low, high, strict=True)]
     anything = [int(word) & mask(width) for word in random.integers(0, 1 << 64, count, np.uint64)]
     if is_float(kind):

@@ -327,7 +327,7 @@ def test_quotients_of_any_two_numbers_are_rounded_right(seed: int) -> None:
 @settings(max_examples=30, deadline=None)
 def test_fma_mix_takes_fp32_or_a_half(seed: int, low: tuple[bool, ...], wide: tuple[bool, ...]) -> None:
     random = np.random.default_rng(seed)
-    sources = [draw("half" if half else "f32", random, LANES) for half in wide]
+    sources = [draw("2f16" if half else "f32", random, LANES) for half in wide]
     selects = [",".join(str(int(one)) for one in given) for given in (low, wide)]
     negated = int(random.integers(3))
     names = [f"-v{n + 1}" if n == negated else f"|v{n + 1}|" if seed % 2 else f"v{n + 1}" for n in range(3)]
