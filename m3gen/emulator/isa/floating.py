@@ -169,12 +169,8 @@ several(
     VALU,
     "VOP3",
 )
-instruction("v_fma_f64", "f64 : f64 f64 f64", VALU, "VOP3", cycles=16)(
-    lambda x, y, z: fma64(x, y, z)
-)
-instruction("v_fmac_f64", "f64 : f64 f64 =f64", VALU, "VOP2", cycles=16)(
-    lambda x, y, z: fma64(x, y, z)
-)
+instruction("v_fma_f64", "f64 : f64 f64 f64", VALU, "VOP3", cycles=16)(lambda x, y, z: fma64(x, y, z))
+instruction("v_fmac_f64", "f64 : f64 f64 =f64", VALU, "VOP2", cycles=16)(lambda x, y, z: fma64(x, y, z))
 
 _UNARY: dict[str, Callable[[Array], Array]] = {
     "trunc": np.trunc,

@@ -141,7 +141,9 @@ def draw(kind: str, random: np.random.Generator, count: int) -> list[int]:
     if is_float(kind):
         kind = "f32" if kind == "bf16" else f"f{width}"
         edges = [word | sign << (width - 1) for word in _EDGES[kind] for sign in (0, 1)]
-        moderate = [encode(kind, float(x)) for x in random.standard_normal(count) * 2.0 ** random.integers(-6, 10, count)]
+        moderate = [
+            encode(kind, float(x)) for x in random.standard_normal(count) * 2.0 ** random.integers(-6, 10, count)
+        ]
     else:
         half = width // 2
         edges = [x for x in _INTEGERS if x <= mask(width)] + [(1 << width) - 1, 1 << (width - 1), mask(width - 1)]

@@ -194,7 +194,10 @@ class _Writer:
     def _place_scalar(self, kind: str, words: list[list[int]], high: bool) -> None:
         first = [wave[0] for wave in words]
         if bits(kind) == 64:
-            self.scalars[_SCALARS], self.scalars[_SCALARS + 1] = [w & mask(32) for w in first], [w >> 32 for w in first]
+            self.scalars[_SCALARS], self.scalars[_SCALARS + 1] = (
+                [w & mask(32) for w in first],
+                [w >> 32 for w in first],
+            )
         elif bits(kind) == 16:
             self.scalars[_SCALARS] = [w << 16 | 0x5A5A if high else w | 0xA5A50000 for w in first]
         else:
@@ -233,7 +236,9 @@ class _Writer:
         selects = {}
         if self.row.results[0] != "lanes":
             result = self.row.results[0]
-            selects["dst_sel"] = self.choose(names[bits(result)] if not is_float(result) or bits(result) == 16 else ("DWORD",))
+            selects["dst_sel"] = self.choose(
+                names[bits(result)] if not is_float(result) or bits(result) == 16 else ("DWORD",)
+            )
             selects["dst_unused"] = self.choose(("UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE"))
         for number, kind in enumerate(kind for kind in explicit if kind != "lanes"):
             whole = is_float(kind) and bits(kind) == 32

@@ -69,9 +69,7 @@ ROWS = {
     "v_cvt_u32_f64": Row("u32 : f64", lambda x: integer("u32", x), SHORT),
     "v_cvt_i32_f64": Row("i32 : f64", lambda x: integer("i32", x), SHORT),
     "v_cvt_f32_bf16": Row("f32 : bf16", lambda x: x, VOP, arch="gfx950", modifiers=False),
-    **{
-        f"v_cvt_f32_ubyte{n}": Row("f32 : u32", lambda x, n=n: float(x >> 8 * n & 255), VOP) for n in range(4)
-    },
+    **{f"v_cvt_f32_ubyte{n}": Row("f32 : u32", lambda x, n=n: float(x >> 8 * n & 255), VOP) for n in range(4)},
     "v_cvt_pk_bf16_f32": Row("2bf16 : f32 f32", lambda x, y: (x, y), LONG, arch="gfx950"),
     "v_cvt_pk_f16_f32": Row("2f16 : f32 f32", lambda x, y: (x, y), LONG, arch="gfx950"),
     "v_cvt_pkrtz_f16_f32": Row("2f16 : f32 f32", lambda x, y: (toward_zero(x), toward_zero(y)), LONG),
@@ -145,7 +143,9 @@ def test_every_code_of_every_byte(arch: str, kind: str, byte: int) -> None:
 def test_pairs_of_codes(arch: str, kind: str, seed: int, high: bool) -> None:
     table, random = values(arch, kind), np.random.default_rng(seed)
     words = draw("u32", random, LANES)
-    line = f"v_cvt_pk_f32_{kind}_sdwa v[2:3], v1 src0_sel:WORD_1" if high else f"v_cvt_pk_f32_{kind}_e32 v[2:3], v1"
+    line = (
+        f"v_cvt_pk_f32_{kind}_sdwa v[2:3], v1 src0_sel:WORD_1" if high else f"v_cvt_pk_f32_{kind}_e32 v[2:3], v1"
+    )
     after = harness.run(line, {1: words}, arch=arch)
     for lane, word in enumerate(words):
         part = word >> 16 * high
@@ -210,7 +210,9 @@ def test_scaled_from_8_bits(mnemonic: str, seed: int, high: bool) -> None:
     for lane, word in enumerate(words):
         part = word >> 16 * high
         for number, code in enumerate((part & 255, part >> 8 & 255)):
-            found = after.lanes(4 + number)[lane] if into == "f32" else after.lanes(4)[lane] >> 16 * number & 0xFFFF
+            found = (
+                after.lanes(4 + number)[lane] if into == "f32" else after.lanes(4)[lane] >> 16 * number & 0xFFFF
+            )
             x = table[code]
             expected = x if not math.isfinite(x) or x == 0 else Fraction(x) * Fraction(2) ** exponents[lane]
             got = decode(into, found)

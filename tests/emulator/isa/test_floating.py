@@ -311,7 +311,9 @@ def test_quotients_of_any_two_numbers_are_rounded_right(seed: int) -> None:
     with np.errstate(all="ignore"):
         for step in harness.machine(DIVISION)._steps:
             step(registers.group)
-        expected = (np.array(tops, np.uint32).view(np.float32) / np.array(bottoms, np.uint32).view(np.float32)).tolist()
+        expected = (
+            np.array(tops, np.uint32).view(np.float32) / np.array(bottoms, np.uint32).view(np.float32)
+        ).tolist()
     for lane, found in enumerate(registers.lanes(0)):
         quotient = decode("f32", found)
         what = (hex(tops[lane]), hex(bottoms[lane]), quotient, expected[lane])
@@ -352,5 +354,3 @@ def test_output_modifiers_that_depend_on_a_mode_are_refused(line: str) -> None:
     """mul and div are ignored in IEEE mode and where denormals are kept; compilers do not write them then."""
     with pytest.raises(UnknownInstruction):
         harness.machine(line)
-
-

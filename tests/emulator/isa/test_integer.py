@@ -119,7 +119,9 @@ ROWS = {
     "v_lshlrev_b64": Row("u64 : u32 u64", lambda n, x: x << (n % 64), LONG),
     "v_lshrrev_b64": Row("u64 : u32 u64", lambda n, x: x >> (n % 64), LONG),
     "v_ashrrev_i64": Row("i64 : u32 i64", lambda n, x: x >> (n % 64), LONG),
-    "v_lshl_add_u64": Row("u64 : u64 u32 u64", lambda x, n, y: (x << (n % 8)) + y, LONG, only={1: lambda n: n % 5}),
+    "v_lshl_add_u64": Row(
+        "u64 : u64 u32 u64", lambda x, n, y: (x << (n % 8)) + y, LONG, only={1: lambda n: n % 5}
+    ),
     "v_mad_legacy_u16": Row("u16 : u16 u16 u16", lambda x, y, z: x * y + z, LONG),
     "v_mad_u16": Row("u16 : u16 u16 u16", lambda x, y, z: x * y + z, LONG, op_sel=True, keeps_half=True),
 }

@@ -100,7 +100,12 @@ def half_line(mnemonic: str, seed: int) -> tuple[str, list[list[int]], list[list
     clamp = seed % 4 == 0 and (kind[0] in "fx" or mnemonic in SATURATING)
     sources = ", ".join(f"v{1 + n}" for n in range(count))
     line = f"{mnemonic} v0, {sources}" + "".join(map(listed, names, modifiers)) + " clamp" * clamp
-    return line, modifiers, [draw("2f16" if kind[0] in "fx" else "2u16", random, LANES) for _ in range(count)], clamp
+    return (
+        line,
+        modifiers,
+        [draw("2f16" if kind[0] in "fx" else "2u16", random, LANES) for _ in range(count)],
+        clamp,
+    )
 
 
 @pytest.mark.parametrize("mnemonic", HALVES)
@@ -168,7 +173,9 @@ def test_three_way_bits(seed: int, table: int) -> None:
     selects = flags(random, 4)
 
     def looked_up(sources: list[int], width: int) -> int:
-        numbers = [4 * (sources[0] >> n & 1) + 2 * (sources[1] >> n & 1) + (sources[2] >> n & 1) for n in range(width)]
+        numbers = [
+            4 * (sources[0] >> n & 1) + 2 * (sources[1] >> n & 1) + (sources[2] >> n & 1) for n in range(width)
+        ]
         return sum((table >> number & 1) << n for n, number in enumerate(numbers))
 
     vectors = {1 + n: column for n, column in enumerate(words)}
