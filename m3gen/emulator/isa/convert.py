@@ -11,7 +11,7 @@ from m3gen.emulator.formats import Format, encode, of_arch
 from m3gen.emulator.group import F32, F64, I32, U32, Array, Group
 from m3gen.emulator.operands import Read, reader
 from m3gen.emulator.program import Instruction
-from m3gen.emulator.table import VALU, Step, custom, instruction, several
+from m3gen.emulator.table import VALU, Step, custom, several
 
 F16 = np.float16
 
@@ -189,9 +189,11 @@ def _halves(read: Read, is_bf16: bool) -> list[Read]:
             lambda group: (read(group) << U32(16)).view(F32),
             lambda group: (read(group) & U32(0xFFFF0000)).view(F32),
         ]
-    return [
-        lambda group, at=at: (read(group) >> U32(at)).astype(np.uint16).view(F16).astype(F32) for at in (0, 16)
-    ]
+
+    def half(at: int) -> Read:
+        return lambda group: (read(group) >> U32(at)).astype(np.uint16).view(F16).astype(F32)
+
+    return [half(0), half(16)]
 
 
 @custom(

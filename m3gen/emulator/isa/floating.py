@@ -45,7 +45,7 @@ def _odd_sum(a: Array, b: Array) -> Array:
 
 def fma64(x: Array, y: Array, z: Array) -> Array:
     """Of doubles, by way of fractions: rare, so it may be slow."""
-    return np.frompyfunc(_fma_of_doubles, 3, 1)(x, y, z).astype(F64)  # type: ignore[no-any-return]
+    return np.asarray(np.frompyfunc(_fma_of_doubles, 3, 1)(x, y, z), F64)
 
 
 def _fma_of_doubles(x: float, y: float, z: float) -> float:

@@ -29,7 +29,7 @@ FLOAT = {
     "lg": lambda x, y: x < y or x > y,
     "o": lambda x, y: not (math.isnan(x) or math.isnan(y)),
     "u": lambda x, y: math.isnan(x) or math.isnan(y),
-    "neq": lambda x, y: not x == y,
+    "neq": lambda x, y: x != y,
     "nlg": lambda x, y: not (x < y or x > y),
     "nlt": lambda x, y: not x < y,
     "nle": lambda x, y: not x <= y,

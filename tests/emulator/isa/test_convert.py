@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -156,10 +157,13 @@ def test_pairs_of_codes(arch: str, kind: str, seed: int, high: bool) -> None:
 def numbers_near(arch: str, kind: str, random: np.random.Generator) -> list[int]:
     """fp32 words: values of codes, halfway between two, their neighbours, and anything."""
     finite = sorted(x for x in set(values(arch, kind)) if math.isfinite(x))
-    between = [(a + b) / 2 for a, b in zip(finite, finite[1:], strict=False)]
+    between = [(a + b) / 2 for a, b in itertools.pairwise(finite)]
     picks = [encode("f32", float(x)) for x in random.choice(finite + between, LANES)]
     moved = [(word + int(d)) & mask(32) for word, d in zip(picks, random.integers(-1, 2, LANES), strict=True)]
-    return [a if keep else b for a, b, keep in zip(moved, draw("f32", random, LANES), random.integers(0, 3, LANES), strict=True)]  # fmt: skip
+    return [
+        a if keep else b
+        for a, b, keep in zip(moved, draw("f32", random, LANES), random.integers(0, 3, LANES), strict=True)
+    ]
 
 
 def same_code(arch: str, kind: str, found: int, expected: int) -> bool:
@@ -191,9 +195,14 @@ def test_to_8_bits(arch: str, kind: str, seed: int, high: bool, signs: bool) -> 
 def scales(random: np.random.Generator) -> tuple[list[int], list[int]]:
     """fp32 words and the exponents that they name; the fraction and the sign do not count. Near 1, and any but 255."""
     near = random.integers(115, 140, LANES)
-    exponents = [int(n if k else a) for n, a, k in zip(near, random.integers(0, 255, LANES), random.integers(0, 4, LANES), strict=True)]  # fmt: skip
+    exponents = [
+        int(n if k else a)
+        for n, a, k in zip(near, random.integers(0, 255, LANES), random.integers(0, 4, LANES), strict=True)
+    ]
     noise = random.integers(0, 1 << 23, LANES)
-    return [e << 23 | int(f) | int(f & 1) << 31 for e, f in zip(exponents, noise, strict=True)], [e - 127 for e in exponents]  # fmt: skip
+    return [e << 23 | int(f) | int(f & 1) << 31 for e, f in zip(exponents, noise, strict=True)], [
+        e - 127 for e in exponents
+    ]
 
 
 @pytest.mark.parametrize("mnemonic", SCALED_FROM)

@@ -40,7 +40,12 @@ HALVES: dict[str, tuple[str, int, Formula]] = {
     "v_pk_ashrrev_i16": ("i16", 2, lambda n, x: x >> n % 16),
 }
 SATURATING = ("v_pk_add_u16", "v_pk_sub_u16", "v_pk_add_i16", "v_pk_sub_i16", "v_pk_mad_u16")
-DOTS = {"v_dot2_f32_f16": "gfx942", "v_dot2c_f32_f16": "gfx942", "v_dot2_f32_bf16": "gfx950", "v_dot2c_f32_bf16": "gfx950"}  # fmt: skip
+DOTS = {
+    "v_dot2_f32_f16": "gfx942",
+    "v_dot2c_f32_f16": "gfx942",
+    "v_dot2_f32_bf16": "gfx950",
+    "v_dot2c_f32_bf16": "gfx950",
+}
 ROWS: dict[str, Row] = {}
 SPECIAL = {*FLOATS, *HALVES, *DOTS, "v_pk_mov_b32", "v_bitop3_b32", "v_bitop3_b16"}
 
