@@ -2,7 +2,8 @@
 once. Nothing here is shared with the emulator.
 
 Kinds of values: u16 i16 u32 i32 u64 i64 integers; f16 bf16 f32 f64 floats; x16 x32 x64 the bits of a float, for what
-tells a signalling NaN from a quiet one; k32 a float that stands in the line; "2f16" and the like two in a word; "lanes" a truth value.
+tells a signalling NaN from a quiet one; k32 a float that
+stands in the line; "2f16" and the like two in a word; "lanes" a truth value.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ _INTEGER_CONSTANTS = (0, 1, 2, 7, 31, 63, 64, -1, -2, -16)
 
 @dataclass(frozen=True)
 class Row:
-    """`forms` are the encodings that there are; `ulps` and `absolute` how far off a float may be; `extra` modifiers of every line;
+    """`forms` are the encodings that there are; `ulps` and `absolute` how far off a float may be;
+    `extra` modifiers of every line;
     `saturates` whether clamp stops an integer at the ends of its range; `op_sel` whether halves can be chosen;
     `keeps_half` whether the other half of a 16-bit result stays; `only` limits the words of a source."""
 
