@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from m3gen import ops
+from m3gen.compiler.request import CompileRequest, CompileResult
 from m3gen.errors import UserError
 from m3gen.evaluate.gate import SEEDS, GateRequest
 from m3gen.evaluate.place import INTERPRETER, MACHINE_CODE, WORKER_ENVIRONMENT
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 VERIFY_DEADLINE_S = 600.0
 COMPILE_DEADLINE_S = 600.0
+JUDGE = "m3gen.evaluate.candidate:judge_candidate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,6 @@ def _died(candidate: Candidate, on: str, done: Done) -> Verification:
 def mnemonics(candidates: Sequence[Candidate], jobs: int) -> Iterator[Used]:
     """What instructions each candidate's kernels use, in the order in which they are compiled."""
     from m3gen.compiler.pool import WorkerPool
-    from m3gen.compiler.request import CompileRequest
     from m3gen.emulator.mnemonics import Used
 
     with WorkerPool("m3gen.emulator.mnemonics:used_by", jobs=jobs, deadline_s=COMPILE_DEADLINE_S) as pool:
@@ -156,3 +157,20 @@ def mnemonics(candidates: Sequence[Candidate], jobs: int) -> Iterator[Used]:
         while pool.pending:
             for done in pool.poll(1.0):
                 yield done.value if done.status is Status.OK else Used(done.status, done.reason)
+
+
+def compiled(
+    requests: Sequence[CompileRequest], jobs: int, done: Callable[[int], object]
+) -> list[tuple[CompileRequest, CompileResult]]:
+    """Each through the compiler, or from the cache, in the order given; `done` hears how many are known."""
+    from m3gen.compiler.pool import WorkerPool
+
+    found: dict[int, CompileResult] = {}
+    with WorkerPool(JUDGE, jobs=jobs, deadline_s=COMPILE_DEADLINE_S) as pool:
+        tickets = [pool.submit(request) for request in requests]
+        while len(found) < len(tickets):
+            for one in pool.poll(1.0):
+                died = CompileResult(status=one.status, reason=one.reason)
+                found[one.ticket] = one.value if one.status is Status.OK else died
+                done(len(found))
+    return [(request, found[ticket]) for request, ticket in zip(requests, tickets, strict=True)]

@@ -48,14 +48,16 @@ class Code:
 @dataclass
 class Emulator:
     """Compiles and runs launches for one arch. `late`, `seed`, `profile` and `strict` as in `Machine`; compiled code is
-    kept from launch to launch. `profiles` has an entry for each launch when `profile` is on; `unwritten` a line for
-    each launch that read LDS which nothing had written, with the first place."""
+    kept from launch to launch. Of a launch only the first `workgroups` run. `profiles` has an entry for each launch
+    when `profile` is on; `unwritten` a line for each launch that read LDS which nothing had written, with the first
+    place."""
 
     arch: str
     late: bool = True
     seed: int = 0
     profile: bool = False
     strict: bool = False
+    workgroups: int | None = None
     profiles: list[Profile] = field(default_factory=list)
     unwritten: list[str] = field(default_factory=list)
     launches: int = 0
@@ -144,7 +146,9 @@ class Emulator:
         machine.memory, machine.seed = memory, self.seed + self.launches
         self.launches, self.running = self.launches + 1, code.name
         started = time.perf_counter()
-        recording = machine.launch(grid, code.waves, code.shared_bytes, kernarg.start, packet.start)
+        recording = machine.launch(
+            grid, code.waves, code.shared_bytes, kernarg.start, packet.start, most=self.workgroups
+        )
         if recording is not None:
             seconds = time.perf_counter() - started
             self.profiles.append(Profile(code.name, self.arch, grid, code.waves, code.program, recording, seconds))

@@ -61,15 +61,22 @@ class Machine:
         self._left = np.zeros(0, I64)  # waves of each workgroup that have not ended
 
     def launch(
-        self, grid: Sequence[int], waves: int, shared_bytes: int, kernarg: int, packet: int = 0
+        self,
+        grid: Sequence[int],
+        waves: int,
+        shared_bytes: int,
+        kernarg: int,
+        packet: int = 0,
+        *,
+        most: int | None = None,
     ) -> Recording | None:
         """Run `grid` workgroups of `waves` waves; `kernarg` is the address of the arguments, `packet` that of the
-        dispatch packet. What they did, when `profile` is on.
+        dispatch packet; only the first `most` run. What they did, when `profile` is on.
 
         Raises an `EmulationError` for what no kernel may do.
         """
         x, y, z = (*grid, 1, 1)[:3]
-        total = x * y * z
+        total = min(x * y * z, most or x * y * z)
         self._random = random.Random(self.seed)
         self.unwritten_shared, self.first_unwritten = 0, ""
         self._recorder = Recorder(self.program.instructions, self.specs, self.arch) if self.profile else None

@@ -1,9 +1,11 @@
 """The predicted rung: machine-code facts and the device's numbers in, microseconds and their terms out.
 
 A launch is a grid of programs over compute units. `memory` is the roofline of its bytes; `schedule` is rounds of
-co-resident programs, each round as long as the slowest of the units it keeps busy (`issue`, `matrix`, `shared`)
-or, when one program's chain of loads and instructions is longer than all of these, `latency`. A last round that
-fills only part of the device is charged whole; what that costs is `tail`. The launches of an op follow each other.
+co-resident programs. How long a round is, a simulation of the waves says where the machine code was run (AMD:
+`dynamics`); elsewhere it is as long as the slowest of the units it keeps busy (`issue`, `matrix`, `shared`) or, when
+one program's chain of loads and instructions is longer than all of these, `latency`. A last round that fills only
+part of the device is charged whole; what that costs is `tail`. Before its first round streams anything a launch has
+its `start`. The launches of an op follow each other.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts, LoopFacts
+from m3gen.evaluate.dynamics import Dynamics, dynamics_of
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.timing import TIMINGS, Timing
 from m3gen.ops.base import Work
@@ -23,24 +26,38 @@ from m3gen.targets import Device
 
 # How far memory and schedule overlap: the L^p norm of the two, between their sum (1) and their maximum (inf).
 _OVERLAP_NORM = 4.0
+_SIMULATED = frozenset({"issue", "matrix", "shared", "latency", "simulation"})
+
+
+TERMS = ("memory", "issue", "matrix", "shared", "latency", "launch", "tail")
+# What `predict` can leave out, to see what it is worth.
+SWITCHES = (*TERMS, "simulation")
 
 
 def predict(
-    launches: Sequence[Launch], facts: Sequence[KernelFacts], work: Sequence[Work], device: Device
+    launches: Sequence[Launch],
+    facts: Sequence[KernelFacts],
+    work: Sequence[Work],
+    device: Device,
+    *,
+    without: frozenset[str] = frozenset(),
 ) -> Evaluation:
     """Microseconds of an op whose launches run one after the other on a cold cache.
 
     The three sequences are parallel. The interval is the relative one of the vendor's `Timing`; `terms` adds up
     each term over the launches, and `limit` names the largest of those that bound the time. IMPLAUSIBLE when the
-    result is under the physical floor of the bytes at peak bandwidth.
+    result is under the physical floor of the bytes at peak bandwidth. `without`: terms of `SWITCHES` to leave out,
+    for ablations; a unit's term can only be left out where nothing was simulated, so that it implies "simulation".
     """
+    if unknown := without.difference(SWITCHES):
+        raise ValueError(f"no such term: {', '.join(sorted(unknown))}; there are {', '.join(SWITCHES)}")
     timing = TIMINGS[device.architecture.vendor]
     terms: Counter[str] = Counter()
     total = floor = 0.0
     for launch, fact, item in zip(launches, facts, work, strict=True):
         if launch.kernel != item.kernel:
             raise ValueError(f"work of {item.kernel} given for a launch of {launch.kernel}")
-        one = _Launch(launch, fact, item, device, timing)
+        one = _Launch(launch, fact, item, device, timing, without)
         total += one.total_us
         floor += item.streamed_bytes / device.memory_bytes_per_s * 1e6
         terms.update(one.terms)
@@ -60,9 +77,11 @@ def predict(
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """One round of `resident` programs on a CU: microseconds, and how long each unit is busy in it."""
+    """One round of `resident` programs on a CU: microseconds, how much of them before the loop, and how long each
+    unit is busy."""
 
     time_us: float
+    start_us: float
     issue_us: float
     matrix_us: float
     shared_us: float
@@ -72,28 +91,45 @@ class _Round:
 class _Launch:
     """The terms of one launch."""
 
-    def __init__(self, launch: Launch, facts: KernelFacts, work: Work, device: Device, timing: Timing) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        facts: KernelFacts,
+        work: Work,
+        device: Device,
+        timing: Timing,
+        without: frozenset[str],
+    ) -> None:
         self._facts, self._work, self._device, self._timing = facts, work, device, timing
+        self._without = without
+        self._dynamics = None if without & _SIMULATED else dynamics_of(facts)
         resident = max(1, facts.workgroups_per_cu)
         units = device.compute_units
-        full, rest = divmod(launch.programs, resident * units)
+        programs = max(1, round(launch.programs * (1 - work.idle)))
+        full, rest = divmod(programs, resident * units)
         rounds = [(full, self._round(resident))] if full else []
         if rest:
             rounds.append((1, self._round(math.ceil(rest / units))))
         schedule = sum(count * r.time_us for count, r in rounds)
         # The same programs if they could be spread without a partial round.
-        even = launch.programs / (resident * units) * self._round(resident).time_us
-        memory = self._memory_us()
+        even = programs / (resident * units) * self._round(resident).time_us
+        tail = max(0.0, schedule - even) if full else 0.0
+        if "tail" in without:
+            schedule -= tail
+        memory = 0.0 if "memory" in without else self._memory_us()
+        start = rounds[0][1].start_us
+        launch_us = 0.0 if "launch" in without else timing.launch_us
         norm = _OVERLAP_NORM
-        self.total_us = timing.launch_us + (memory**norm + schedule**norm) ** (1 / norm)
+        self.total_us = launch_us + start + (memory**norm + (schedule - start) ** norm) ** (1 / norm)
         self.terms = {
-            "launch": timing.launch_us,
+            "launch": launch_us,
+            "start": start,
             "memory": memory,
             "issue": sum(count * r.issue_us for count, r in rounds),
             "matrix": sum(count * r.matrix_us for count, r in rounds),
             "shared": sum(count * r.shared_us for count, r in rounds),
             "latency": sum(count * r.latency_us for count, r in rounds),
-            "tail": max(0.0, schedule - even) if full else 0.0,
+            "tail": tail,
             "schedule": schedule,
         }
 
@@ -107,6 +143,30 @@ class _Launch:
 
     def _round(self, resident: int) -> _Round:
         """`resident` programs on one CU from start to end."""
+        return self._analytic(resident) if self._dynamics is None else self._simulated(resident, self._dynamics)
+
+    def _simulated(self, resident: int, dynamics: Dynamics) -> _Round:
+        """`latency` is what the busiest unit does not account for."""
+        per_us, trips = self._device.clock_hz / 1e6, self._work.loop_trips
+        fixed, varying = dynamics.clocks(resident, trips)
+        time = fixed + varying
+        share = {"issue": 1.0, "matrix": 1.0, "shared": float(resident)}
+        # Units of a SIMD: one workgroup's waves lie on as many SIMDs as they can.
+        spread = max(1.0, resident * self._facts.num_warps / self._device.architecture.simds_per_cu) / max(
+            1.0, self._facts.num_warps / self._device.architecture.simds_per_cu
+        )
+        share["issue"] = share["matrix"] = spread
+        busy = {term: share[term] * dynamics.busy(term, trips) / per_us for term in share}
+        return _Round(
+            time_us=time / per_us,
+            start_us=fixed / per_us,
+            issue_us=busy["issue"],
+            matrix_us=busy["matrix"],
+            shared_us=busy["shared"],
+            latency_us=max(0.0, time / per_us - max(busy.values())),
+        )
+
+    def _analytic(self, resident: int) -> _Round:
         facts, work, arch = self._facts, self._work, self._device.architecture
         waves = resident * facts.num_warps
         waves_per_simd = waves / arch.simds_per_cu
@@ -125,18 +185,20 @@ class _Launch:
         matrix = share * spread(outside.matrix_cycles, inside.matrix_cycles)
         lanes = waves * arch.wave_size
         shared = spread(outside.shared_bytes, inside.shared_bytes) * lanes / arch.shared_bytes_per_clock
-        latency = (
-            trips * self._trip_us(self._chain(inside) / per_us)
-            + self._chain(outside) / per_us
-            # Before the loop the query and the sequence length, after it the stores.
-            + 2 * self._timing.memory_latency_us
-        )
+        # Before the loop the query and the sequence length, after it the stores.
+        start = self._chain(outside) / per_us + 2 * self._timing.memory_latency_us
+        latency = trips * self._trip_us(self._chain(inside) / per_us) + start
+        busy = {"issue": issue, "matrix": matrix, "shared": shared, "latency": latency}
+        for name in self._without & busy.keys():
+            busy[name] = 0.0
+        time = max(busy.values())
         return _Round(
-            time_us=max(issue, matrix, shared, latency),
-            issue_us=issue,
-            matrix_us=matrix,
-            shared_us=shared,
-            latency_us=latency,
+            time_us=time,
+            start_us=min(start, time),
+            issue_us=busy["issue"],
+            matrix_us=busy["matrix"],
+            shared_us=busy["shared"],
+            latency_us=busy["latency"],
         )
 
     def _trip_us(self, chain_us: float) -> float:
@@ -151,13 +213,18 @@ class _Launch:
     def _issue(self, body: _Body) -> float:
         """Cycles one wave keeps its SIMD's vector unit."""
         t = self._timing
-        return body.vector * t.vector_cycles + body.transcendental * t.transcendental_cycles
+        return (
+            body.vector * t.vector_cycles
+            + body.convert * t.convert_cycles
+            + body.transcendental * t.transcendental_cycles
+        )
 
     def _chain(self, body: _Body) -> float:
         """Cycles one wave needs alone, loads apart: every instruction in order."""
         t = self._timing
         return (
             body.vector * (t.vector_cycles + t.dependent_cycles)
+            + body.convert * (t.convert_cycles + t.dependent_cycles)
             + body.transcendental * t.transcendental_cycles
             + body.scalar * t.scalar_cycles
             + body.shared * t.shared_cycles
@@ -172,6 +239,7 @@ class _Body:
     """Instruction counts of one wave, by what they occupy."""
 
     vector: float = 0
+    convert: float = 0
     transcendental: float = 0
     scalar: float = 0
     shared: float = 0
@@ -196,9 +264,8 @@ class _Body:
     def _of_mix(cls, mix: Mapping[str, int], matrix_cycles: float, shared_bytes: float) -> _Body:
         count = Counter(mix)
         return cls(
-            vector=sum(
-                count[unit] for unit in ("vector", "convert", "permute", "load", "store", "spill", "atomic")
-            ),
+            vector=sum(count[unit] for unit in ("vector", "permute", "load", "store", "spill", "atomic")),
+            convert=count["convert"],
             transcendental=count["transcendental"],
             scalar=count["scalar"] + count["branch"],
             shared=count["shared_read"] + count["shared_write"],

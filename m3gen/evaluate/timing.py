@@ -8,9 +8,24 @@ from m3gen.targets import Vendor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Latencies:
+    """Clocks of AMD's compute unit, for `waves.simulate`: from issue to data of an access that finds its way free."""
+
+    near: float  # a vector load that a cache answers
+    far: float  # one that memory answers
+    coherent: float  # one of what other programs just wrote
+    scalar: float  # a scalar load
+    shared: float  # the LDS, passes apart
+    matrix: float  # after the passes, until a dependent instruction may issue
+    branch: float  # of an instruction that may branch
+    conflict: float  # a pass of the LDS that a bank conflict adds; others take one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """Cycles are engine cycles of one wave on its SIMD. Constants marked "assumed" are starting points that no
-    public measurement has been fitted to; they order candidates, and the interval says how little they fix."""
+    public measurement has been fitted to; they order candidates, and the interval says how little they fix. Those
+    marked "fitted" name the points; `m3gen validate` shows these beside points that nothing was fitted to."""
 
     version: str
     launch_us: float
@@ -19,34 +34,52 @@ class Timing:
     memory_efficiency: float
     vector_cycles: float
     transcendental_cycles: float
+    convert_cycles: float
     scalar_cycles: float
     shared_cycles: float
     dependent_cycles: float
     wait_cycles: float
     barrier_cycles: float
     relative_interval: float
+    latencies: Latencies | None = None
 
+
+_LATENCIES = Latencies(
+    near=500,  # an L2 hit of MI300X: Chips and Cheese, https://chipsandcheese.com/p/testing-amds-giant-mi300x
+    far=1800,  # assumed: HBM through a loaded fabric; 0.7 us idle in the same article
+    coherent=700,  # assumed: the Infinity Cache, 0.22 us idle in the same article
+    scalar=250,  # assumed: scalar cache and L2
+    shared=64,  # the same article, LDS latency
+    matrix=16,  # assumed: write-back of a product
+    branch=16,  # assumed
+    # Fitted to the matrix structure of SemiAnalysisAI/InferenceX#1840 at 8K (308.8 us): its reads are 16 ways in
+    # conflict. 1K and 32K are held out.
+    conflict=2,
+)
 
 AMD = Timing(
-    version="predict-amd-1",
+    version="predict-amd-2",
     # The shortest nodes of a public HIP-graph measurement are 2.9 us, kernel included (vllm-project/vllm#55235).
     launch_us=2.0,
     memory_latency_us=0.8,  # assumed: loaded HBM latency; idle figures published for MI300X are about half
     lookup_latency_us=0.35,  # assumed: a hit in L2 or the last-level cache across the fabric
-    # A published gfx942 kernel reaches 0.755 of peak (SemiAnalysisAI/InferenceX#1840, 405 of 536.5 us at 32K).
-    memory_efficiency=0.80,
+    # Fitted to the vector structure of SemiAnalysisAI/InferenceX#1840: 405 of 536.5 us at 32K. 1K and 8K held out.
+    memory_efficiency=0.76,
     vector_cycles=4,  # wave64 on a 16-lane SIMD: AMD CDNA3 ISA, vector ALU
     transcendental_cycles=16,  # quarter rate, same document
+    convert_cycles=4,  # as any vector instruction
     scalar_cycles=4,  # a wave issues at most once in four cycles
     shared_cycles=4,  # issue only; bandwidth is a term of its own
     dependent_cycles=1,  # assumed: bubbles between dependent vector instructions
     wait_cycles=24,  # assumed: what an s_waitcnt still costs once its data has arrived
     barrier_cycles=32,  # assumed
-    relative_interval=0.35,  # not validated yet: stated, not estimated
+    # Twice what the public points of `m3gen validate` are off by at most (0.85 to 1.15).
+    relative_interval=0.30,
+    latencies=_LATENCIES,
 )
 
 NVIDIA = Timing(
-    version="predict-nvidia-1",
+    version="predict-nvidia-2",
     launch_us=1.5,  # assumed: a dependent node of a CUDA graph
     memory_latency_us=0.65,  # assumed: loaded HBM latency
     lookup_latency_us=0.25,  # assumed: an L2 hit, far partition
@@ -54,12 +87,13 @@ NVIDIA = Timing(
     memory_efficiency=0.92,
     vector_cycles=1,  # 32 fp32 lanes per sub-partition: NVIDIA H100 white paper
     transcendental_cycles=8,  # 16 special-function lanes per SM: CUDA programming guide, throughput table
+    convert_cycles=8,  # 16 lanes per SM for conversions of 8-bit types, same table
     scalar_cycles=1,
     shared_cycles=1,
     dependent_cycles=2,  # assumed: average bubble of in-order issue with short dependency chains
     wait_cycles=12,  # assumed
     barrier_cycles=24,  # assumed
-    relative_interval=0.35,  # not validated yet: stated, not estimated
+    relative_interval=0.30,  # as above
 )
 
 TIMINGS = {Vendor.AMD: AMD, Vendor.NVIDIA: NVIDIA}

@@ -23,7 +23,7 @@ class Work:
     `loop_trips`: iterations of the innermost tile loop in one program of the launch. `load_waits`: how often one
     iteration waits for memory (2 when V is asked for only after the scores). `loads_ahead`: iterations whose loads
     are issued before they are due (pipeline stages less one). `lookups`: dependent loads before the data of an
-    iteration can be asked for (list entry, then page).
+    iteration can be asked for (list entry, then page). `idle`: the share of the programs that find nothing to do.
     """
 
     kernel: str
@@ -35,6 +35,7 @@ class Work:
     load_waits: int = 1
     loads_ahead: int = 0
     lookups: float = 0.0
+    idle: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

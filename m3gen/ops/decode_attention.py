@@ -134,6 +134,7 @@ def work(
     reread_bytes: float,
     loop_trips: float,
     lookups: float,
+    idle: float = 0.0,
 ) -> tuple[Work, ...]:
     """The launches of a decode attention in which each query row attends to `tokens` tokens.
 
@@ -156,6 +157,7 @@ def work(
         load_waits=1 if config["loads"] == "together" else 2,
         loads_ahead=int(config["num_stages"]) - 1,
         lookups=lookups,
+        idle=idle,
     )
     if config.get("merge") != "kernel":
         return (attend,)

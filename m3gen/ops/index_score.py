@@ -213,7 +213,8 @@ class IndexScore:
         keys = requests * problem.context * problem.head_dim * dtype(problem.kv_dtype).bytes
         queries = pairs * problem.head_dim * dtype(problem.q_dtype).bytes
         tiles = problem.page_size // int(config["tile_n"])
-        each = int(config["blocks"]) if config["share"] == "blocks" else -(-blocks // int(config["splits"]))
+        splits = int(config["splits"]) if config["share"] == "splits" else -(-blocks // int(config["blocks"]))
+        each = int(config["blocks"]) if config["share"] == "blocks" else -(-blocks // splits)
         return (
             Work(
                 kernel="score_blocks",
@@ -224,6 +225,7 @@ class IndexScore:
                 loop_trips=min(each, blocks) * tiles,
                 loads_ahead=int(config["num_stages"]) - 1,
                 lookups=1.0 / tiles,
+                idle=1 - -(-blocks // each) / splits,
             ),
         )
 

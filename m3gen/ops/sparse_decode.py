@@ -123,6 +123,7 @@ class SparseDecode:
         tokens = min(problem.context, problem.topk * problem.page_size)
         tiles = problem.page_size // (int(config["tile_n"]) * int(config.get("page_splits", 1)))
         entries = -(-problem.topk // int(config["splits"]))
+        selected = min(problem.topk, -(-problem.context // problem.page_size))
         row_heads = problem.rows * problem.kv_heads
         return decode_attention.work(
             problem,
@@ -130,8 +131,9 @@ class SparseDecode:
             tokens=tokens,
             streamed_bytes=row_heads * tokens * decode_attention.kv_bytes_per_token(problem),
             reread_bytes=row_heads * problem.topk * 8,  # an id and its page
-            loop_trips=entries * tiles * int(config.get("rows_packed", 1)),
+            loop_trips=min(entries, selected) * tiles * int(config.get("rows_packed", 1)),
             lookups=2.0 / tiles,
+            idle=1 - -(-selected // entries) / int(config["splits"]),
         )
 
     def example(self, problem: Problem, config: Config) -> dict[str, Any]:

@@ -94,6 +94,6 @@ def local_rooms(*, jobs: int, deadline_s: float, verify_deadline_s: float, cache
         source_sha=lambda op, problem, config: render(op, problem, config).sha,
         compile_request=CompileRequest,
         verify_request=lambda op, problem, config, on: GateRequest(op, problem, config, SEEDS, on),
-        compile_pool=lambda: pool("m3gen.compiler.candidate:compile_candidate", deadline_s, {}),
+        compile_pool=lambda: pool("m3gen.evaluate.candidate:judge_candidate", deadline_s, {}),
         verify_pool=lambda: pool("m3gen.evaluate.gate:verify_request", verify_deadline_s, WORKER_ENVIRONMENT),
     )

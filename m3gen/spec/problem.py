@@ -71,6 +71,9 @@ class Problem:
                 raise ValueError(f"{name}: {error.args[0]}") from None
         if self.kv_scale not in KV_SCALES:
             raise ValueError(f"kv_scale={self.kv_scale!r}: expected one of {', '.join(KV_SCALES)}")
+        self._check_load()
+
+    def _check_load(self) -> None:
         for name, edges in _LOAD.items():
             if getattr(self, name) not in edges:
                 raise ValueError(f"{name}={getattr(self, name)}: expected a bucket of {edges}; use with_load")
@@ -113,6 +116,20 @@ class Problem:
             rows=_rounded("rows", rows),
             context=self.context if context is None else _rounded("context", context),
         )
+
+
+class ExactProblem(Problem):
+    """A problem under a load that need be no bucket: what somebody timed. No table holds one."""
+
+    __slots__ = ()
+
+    def _check_load(self) -> None:
+        """Every load of one or more is its own."""
+
+    @classmethod
+    def of(cls, problem: Problem, rows: int, context: int) -> ExactProblem:
+        """`problem` under just this load; `ValueError` naming a figure under 1."""
+        return cls(**{**problem.to_dict(), "rows": rows, "context": context})
 
 
 def _rounded(name: str, value: int) -> int:

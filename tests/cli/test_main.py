@@ -120,7 +120,8 @@ def test_the_parent_of_a_session_never_imports_torch_or_triton() -> None:
     ran = python(
         "import sys\n"
         "from m3gen.cli import live, output, problems, stored, work\n"
-        "from m3gen.report import outcome\n"
+        "from m3gen.report import outcome, predictor_page, validation\n"
+        "from m3gen.evaluate import ablation, points\n"
         "from m3gen.search import session\n"
         "from m3gen.search.rooms import local_rooms\n"
         "from pathlib import Path\n"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts, LoopFacts
-from m3gen.evaluate.predict import predict
+from m3gen.evaluate.predict import TERMS, predict
 from m3gen.evaluate.timing import TIMINGS
 from m3gen.ops.base import Work
 from m3gen.spec import Status
@@ -121,6 +121,27 @@ def test_one_program_is_bound_by_latency_and_pipelining_shortens_it() -> None:
     piped = predict([launch(1)], [FACTS], [replace(WORK, loads_ahead=1, streamed_bytes=1, read_bytes=1)], MI300X)
     assert alone.limit == "latency"
     assert piped.value_us < alone.value_us
+
+
+@pytest.mark.parametrize("term", [term for term in TERMS if term != "tail"])
+def test_a_term_that_is_left_out_is_nothing_and_the_others_stay(term: str) -> None:
+    whole = predict([launch(609)], [FACTS], [WORK], MI300X)
+    without = predict([launch(609)], [FACTS], [WORK], MI300X, without=frozenset({term}))
+    assert without.terms[term] == 0 < whole.terms[term]
+    assert without.value_us <= whole.value_us
+    others = set(TERMS) - {term, "tail"}
+    assert {name: without.terms[name] for name in others} == {name: whole.terms[name] for name in others}
+
+
+def test_without_a_tail_programs_spread_evenly() -> None:
+    apart = predict([launch(608)], [FACTS], [WORK], MI300X, without=frozenset({"tail"})).terms["schedule"]
+    one_more = predict([launch(609)], [FACTS], [WORK], MI300X, without=frozenset({"tail"})).terms["schedule"]
+    assert one_more == pytest.approx(apart * 609 / 608, abs=1e-3)
+
+
+def test_a_term_there_is_not_cannot_be_left_out() -> None:
+    with pytest.raises(ValueError, match="no such term: memry; there are memory"):
+        predict([launch()], [FACTS], [WORK], MI300X, without=frozenset({"memry"}))
 
 
 def test_fewer_resident_programs_never_help() -> None:

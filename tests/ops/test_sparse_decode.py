@@ -50,6 +50,14 @@ def test_work_counts_every_page_once_and_every_partial_twice() -> None:
     assert attend.loop_trips == 4
 
 
+@pytest.mark.parametrize(("context", "splits", "trips"), [(1024, 1, 8), (1024, 4, 4), (2048, 1, 16)])
+def test_a_short_list_ends_the_loop_early(context: int, splits: int, trips: int) -> None:
+    problem, device = problems.sparse_decode(rows=64, context=context)
+    space = OP.space(problem, device)
+    config = space.canonical({**OP.field(problem, device), "merge": "kernel", "merge_warps": 4, "splits": splits})
+    assert OP.work(problem, config)[0].loop_trips == trips
+
+
 def test_fp8_halves_the_stream() -> None:
     (bf16, device), (fp8, _) = problems.sparse_decode(rows=64), problems.sparse_decode(rows=64, fp8=True)
     one, half = (OP.work(p, OP.default(p, device))[0].streamed_bytes for p in (bf16, fp8))

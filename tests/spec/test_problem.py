@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from m3gen.spec import CONTEXT_BUCKETS, DTYPES, KV_SCALES, ROW_BUCKETS, Problem
+from m3gen.spec import CONTEXT_BUCKETS, DTYPES, KV_SCALES, ROW_BUCKETS, ExactProblem, Problem
 
 FIELDS = tuple(f.name for f in dataclasses.fields(Problem))
 DOMAINS: dict[str, st.SearchStrategy[Any]] = {
@@ -122,3 +122,17 @@ def test_with_load_names_the_figure_it_refuses(rows: int, context: int, named: s
 
 def test_query_heads() -> None:
     assert Problem(op="merge", arch="sm_90", compute_units=132, group_size=16, kv_heads=4).q_heads == 64
+
+
+def test_an_exact_problem_has_a_load_that_is_no_bucket_and_all_else_of_its_problem() -> None:
+    problem = Problem(op="merge", arch="gfx942", compute_units=304, kv_dtype="e4m3fnuz", topk=8)
+    exact = ExactProblem.of(problem, 3, 9472)
+    assert exact.to_dict() == {**problem.to_dict(), "rows": 3, "context": 9472}
+    assert exact != problem
+    assert ExactProblem.of(problem, 3, 9472) == exact
+
+
+@pytest.mark.parametrize("load", [(0, 1024), (1, 0)])
+def test_an_exact_problem_has_a_load(load: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="expected a positive integer"):
+        ExactProblem.of(Problem(op="merge", arch="gfx942", compute_units=304), *load)

@@ -1,0 +1,89 @@
+"""`materialise`: the arguments of an op's launcher as small CPU tensors, for running its machine code once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from m3gen.ops.base import Op
+from m3gen.space import Config
+from m3gen.spec import ExactProblem, Problem
+
+if TYPE_CHECKING:
+    import torch
+
+_MOST_TRIPS = 8
+_MOST_PAGES = 512
+_POOL = 1 << 12  # an extent from here on counts pages of a cache, or their tokens
+
+
+def loads(op: Op, problem: Problem, config: Config) -> Iterator[Problem]:
+    """The problem with one request, at two contexts between which a program's iterations differ, few of them
+    where that is possible; at one context where none makes a difference. Whatever the problem's own load."""
+    found: dict[float, Problem] = {}
+    pages = 1
+    while pages <= _MOST_PAGES:
+        load = ExactProblem.of(problem, problem.query_len, pages * problem.page_size)
+        trips = max(work.loop_trips for work in op.work(load, config))
+        if trips > _MOST_TRIPS and len(found) > 1:
+            break
+        found.setdefault(trips, load)
+        pages *= 2
+    yield from (found[trips] for trips in sorted(found)[-2:])
+
+
+def materialise(op: Op, problem: Problem, config: Config) -> dict[str, Any]:
+    """Keyword arguments like those of `op.example`, strides included, with a pool of as many pages as are needed:
+    block tables without a page twice, lists of the last blocks, lengths of the whole context, random values."""
+    import torch
+
+    example = op.example(problem, config)
+    blocks = -(-problem.context // problem.page_size)
+    pages = max(1, problem.rows // problem.query_len) * blocks
+    extents = {one for value in example.values() if isinstance(value, torch.Tensor) for one in value.shape}
+    pool = min((one for one in extents if one >= _POOL), default=0)  # tokens are a multiple of the pages
+    generator = torch.Generator().manual_seed(0)
+    return {
+        name: _tensor(name, value, problem, pages, pool, generator) if isinstance(value, torch.Tensor) else value
+        for name, value in example.items()
+    }
+
+
+def _tensor(
+    name: str, like: torch.Tensor, problem: Problem, pages: int, pool: int, generator: torch.Generator
+) -> torch.Tensor:
+    import torch
+
+    shape = [pages * (one // pool) if pool and one >= _POOL and one % pool == 0 else one for one in like.shape]
+    strides = list(like.stride())
+    if shape[1:] != list(like.shape[1:]):  # a plane of tokens: as wide as the pool is
+        strides = _dense(shape)
+    out = torch.empty_strided(shape, strides, dtype=like.dtype)
+    if like.dtype.is_floating_point:
+        # Only where memory is read does the value matter, and there any will do.
+        out.copy_(torch.rand(shape, generator=generator).to(like.dtype))
+        return out
+    out.zero_()
+    blocks = -(-problem.context // problem.page_size)
+    if name == "block_table":
+        rows = out.shape[0]
+        out[:, :blocks] = torch.arange(rows * blocks, dtype=out.dtype).view(rows, blocks)
+    elif name == "seq_lens":
+        out.fill_(problem.context)
+    elif name == "topk_ids":
+        count = min(out.shape[-1], blocks)
+        out.fill_(-1)
+        out[..., :count] = torch.arange(blocks - count, blocks, dtype=out.dtype)
+    elif name in ("pairs", "index_pairs"):
+        out[..., -1] = pages - 1  # from the first page to the last
+    elif name in ("slots", "slot_mapping", "positions"):
+        out.copy_(torch.arange(out.numel(), dtype=out.dtype).view(shape))
+    return out
+
+
+def _dense(shape: list[int]) -> list[int]:
+    strides, step = [], 1
+    for one in reversed(shape):
+        strides.append(step)
+        step *= one
+    return strides[::-1]

@@ -1,0 +1,71 @@
+"""docs/predictor.md: what the predictor is worth, as `m3gen validate --write` found it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from m3gen.evaluate.ablation import Ablated
+from m3gen.evaluate.validation import Validation
+from m3gen.report import validation
+from m3gen.report.validation import Sheet
+
+HEAD = """Made by `m3gen validate {arguments}` with {judges}. Do not edit.
+
+# The predictor against published times
+
+Times are microseconds. *Published* ones others measured; *predicted* ones are the model's, from machine code and the
+numbers of the device. Nothing here was measured by m3gen. A point is a published time and the sum of op times that it
+is; *within* says whether the prediction is off by no more than the point's tolerance, *dominant* names the term of the
+model that is largest in the sum. A constant of the model was fitted on the points marked *fit*; the others are
+*held-out*. Points that are *context only* are of another kernel or leave something open: they are shown and not judged.
+
+{summary}.
+"""
+
+# Written by hand: what a reader should know that no table shows.
+KNOWN_WRONG = """## What is known to be wrong
+
+- Two constants are fitted, to the points marked so. But the shape of the model was settled with all of them in view:
+  that programs without work are not counted, that a launch has a start, that conversions go at the rate of NVIDIA's
+  table. "Held out" says that no number was fitted to a point, not that nobody had looked at it.
+- No AMD point is of an attention kernel. That a bank conflict costs two clocks rests on one kernel's reads; latencies of
+  caches are from an article about an idle MI300X, those under load are assumed.
+- gfx950 has no point that is judged. Those of its selector, for context, come out 1.3 to 8 times too slow: its merging
+  programs are predicted one after the other where they overlap, and a launch in a graph seems to cost under 2 us.
+- On AMD memory is a roofline beside the simulation, not in it: a kernel that is short of bytes in flight only at times
+  is predicted too fast. Address translation, channel conflicts and the fabric between chiplets are not modelled.
+- On NVIDIA waves are not simulated: units are counted from the instructions, bank conflicts are not, and what is
+  outside the main loop runs once.
+- Without a term of a unit an AMD prediction falls back on counting, so that the ablation shows both at once there.
+- Loops other than the one that streams, and atomics that many programs contend for, are charged once or not at all.
+
+## What is left out
+
+- vLLM's sparse prefill parameters on AMD, which were tuned too: m3gen has no prefill op.
+"""
+
+
+def page(found: Validation, ablated: Sequence[Ablated], arguments: Sequence[str]) -> str:
+    head = HEAD.format(
+        arguments=shlex.join(arguments), judges=validation.judges(found), summary=validation.summary(found)
+    )
+    tables = [_section(sheet) for sheet in validation.sheets(found, ablated)]
+    return "\n".join([head, KNOWN_WRONG, *tables, _sources(found)])
+
+
+def _section(sheet: Sheet) -> str:
+    names = [name.removeprefix(">") for name in sheet.columns]
+    rules = ["---:" if name.startswith(">") else "---" for name in sheet.columns]
+    lines = [f"| {' | '.join(cells)} |" for cells in (names, rules, *sheet.rows)]
+    note = f"{sheet.note[0].upper()}{sheet.note[1:]}.\n\n" if sheet.note else ""
+    return f"## {sheet.title}\n\n{note}" + "\n".join(lines) + "\n"
+
+
+def _sources(found: Validation) -> str:
+    """Every point in words, by source."""
+    lines = ["## Points", ""]
+    for source in dict.fromkeys(one.point.source for one in found.outcomes):
+        of_source = [one.point for one in found.outcomes if one.point.source == source]
+        lines += [f"From {source}:", "", *(f"- `{one.id}`: {one.what}" for one in of_source), ""]
+    return "\n".join(lines)
