@@ -120,7 +120,7 @@ def test_scaled_matmul(arch: str, a_kind: str, b_kind: str) -> None:
     m, n, k = 32, 64, 256
     (a, left), (b, right) = operand(m, k, a_kind), operand(n, k, b_kind)
     scales = [torch.randint(123, 132, (rows, k // 32), dtype=torch.uint8) for rows in (m, n)]
-    factors = [torch.ldexp(torch.ones(()), one.int() - 127).double().repeat_interleave(32, 1) for one in scales]
+    factors = [torch.exp2(one.double() - 127).repeat_interleave(32, 1) for one in scales]
     out = torch.full((m, n), float("nan"))
     with emulating(arch) as emulator:
         kernels.scaled_matmul[(1,)](

@@ -16,7 +16,7 @@ from tests.emulator.harness import LANES, Registers, machine
 
 M32 = (1 << 32) - 1
 ALL = (1 << LANES) - 1
-QUICK = settings(max_examples=8, deadline=None)
+QUICK = settings(max_examples=6, deadline=None)
 SEEDS = st.integers(0, 1 << 32)
 # EXEC: all lanes, some, one, none.
 MASKS = st.one_of(

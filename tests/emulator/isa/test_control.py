@@ -40,9 +40,9 @@ def lines(text: str) -> str:
 
 def counts(text: str, waves: int = 1, groups: int = 1, **options: bool) -> list[int]:
     """How many waves execute each instruction."""
-    found: list[int] = (
-        machine(lines(text), profile=True, **options).launch((groups, 1, 1), waves, 64, 0).waves.tolist()
-    )
+    recording = machine(lines(text), profile=True, **options).launch((groups, 1, 1), waves, 64, 0)
+    assert recording is not None
+    found: list[int] = recording.counts.waves.tolist()
     return found
 
 

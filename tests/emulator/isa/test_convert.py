@@ -173,7 +173,7 @@ def same_code(arch: str, kind: str, found: int, expected: int) -> bool:
 
 @pytest.mark.parametrize(("arch", "kind"), FP8)
 @given(seed=st.integers(0, 1 << 30), high=st.booleans(), signs=st.booleans())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_to_8_bits(arch: str, kind: str, seed: int, high: bool, signs: bool) -> None:
     """Into the half that op_sel names; the other half is kept."""
     random = np.random.default_rng(seed)
@@ -208,7 +208,7 @@ def scales(random: np.random.Generator) -> tuple[list[int], list[int]]:
 
 @pytest.mark.parametrize("mnemonic", SCALED_FROM)
 @given(seed=st.integers(0, 1 << 30), high=st.booleans())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_scaled_from_8_bits(mnemonic: str, seed: int, high: bool) -> None:
     """Codes times the power of two of a scale's exponent, rounded once."""
     into, kind = SCALED_FROM[mnemonic]
@@ -231,7 +231,7 @@ def test_scaled_from_8_bits(mnemonic: str, seed: int, high: bool) -> None:
 
 @pytest.mark.parametrize("mnemonic", SCALED_TO)
 @given(seed=st.integers(0, 1 << 30), high=st.booleans())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_scaled_to_8_bits(mnemonic: str, seed: int, high: bool) -> None:
     """Numbers over the power of two of a scale's exponent, rounded once."""
     kind, source = SCALED_TO[mnemonic]

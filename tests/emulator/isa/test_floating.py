@@ -301,7 +301,7 @@ DIVISION = """
 
 
 @given(seed=st.integers(0, 1 << 30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_quotients_of_any_two_numbers_are_rounded_right(seed: int) -> None:
     """The sequence that compilers write for a division, over the whole range, but for denormal quotients, which it
     rounds twice."""
