@@ -120,10 +120,10 @@ def main() -> int:
             break
     print(f"tokens equal: {equal}; largest difference of a logit {difference:.2g}, smallest margin {margin:.2g}")
 
-    ran = Counter(profile.code.name for profile in emulator.profiles)
+    ran = Counter(profile.kernel for profile in emulator.profiles)
     for name, launches in ran.items():
-        profiles = [profile for profile in emulator.profiles if profile.code.name == name]
-        length = len(profiles[0].code.program.instructions)
+        profiles = [profile for profile in emulator.profiles if profile.kernel == name]
+        length = len(profiles[0].program.instructions)
         executed = sum(int(profile.counts.waves.sum()) for profile in profiles)
         print(f"  {name}: {launches} launches of {length} instructions, {executed} executed by waves")
     implied = built.launched(state.counters)

@@ -19,6 +19,7 @@ from m3gen.targets import Device
 
 if TYPE_CHECKING:
     from m3gen.compiler.pool import Done
+    from m3gen.emulator.mnemonics import Used
     from m3gen.search.budget import Budget
     from m3gen.search.progress import Listener
     from m3gen.search.result import WinnerRow
@@ -143,6 +144,19 @@ def _died(candidate: Candidate, on: str, done: Done) -> Verification:
         reason=done.reason,
         environment={"compiler": fingerprint()} if on == MACHINE_CODE else {},
     )
+
+
+def mnemonics(candidates: Sequence[Candidate], jobs: int) -> Iterator[Used]:
+    """What instructions each candidate's kernels use, in the order in which they are compiled."""
+    from m3gen.compiler.pool import WorkerPool
+    from m3gen.emulator.mnemonics import Used
+
+    with WorkerPool("m3gen.emulator.mnemonics:used_by", jobs=jobs, deadline_s=COMPILE_DEADLINE_S) as pool:
+        for one in candidates:
+            pool.submit(CompileRequest(one.problem.op, (one.problem,), one.config))
+        while pool.pending:
+            for done in pool.poll(1.0):
+                yield done.value if done.status is Status.OK else Used(done.status, done.reason)
 
 
 def compiled(

@@ -1,6 +1,13 @@
 """Machine code of gfx942 and gfx950 executed on the CPU: what it computes, and what it does on the way."""
 
-from m3gen.emulator.faults import EmulationError, Hang, MemoryFault, MissingWait, UnknownInstruction
+from m3gen.emulator.faults import (
+    EmulationError,
+    Hang,
+    MemoryFault,
+    MissingWait,
+    UnknownInstruction,
+    UnwrittenRead,
+)
 from m3gen.emulator.kernel import Code, Emulator, emulating
 from m3gen.emulator.machine import Machine
 from m3gen.emulator.memory import Memory
@@ -23,6 +30,7 @@ __all__ = [
     "Recording",
     "Trace",
     "UnknownInstruction",
+    "UnwrittenRead",
     "emulating",
     "parse",
 ]

@@ -13,6 +13,10 @@ class MemoryFault(EmulationError):
     """An access outside every registered tensor, or outside of shared memory."""
 
 
+class UnwrittenRead(EmulationError):
+    """Shared memory was read that nothing had written: under `strict` alone."""
+
+
 class MissingWait(EmulationError):
     """A register was used while a load that writes it, or a store that reads it, was under way."""
 

@@ -47,16 +47,19 @@ class Code:
 
 @dataclass
 class Emulator:
-    """Compiles and runs launches for one arch. `late`, `seed` and `profile` as in `Machine`; compiled code is kept
-    from launch to launch. Of a launch only the first `workgroups` run. `profiles` has an entry for each launch
-    when `profile` is on."""
+    """Compiles and runs launches for one arch. `late`, `seed`, `profile` and `strict` as in `Machine`; compiled code is
+    kept from launch to launch. Of a launch only the first `workgroups` run. `profiles` has an entry for each launch
+    when `profile` is on; `unwritten` a line for each launch that read LDS which nothing had written, with the first
+    place."""
 
     arch: str
     late: bool = True
     seed: int = 0
     profile: bool = False
+    strict: bool = False
     workgroups: int | None = None
     profiles: list[Profile] = field(default_factory=list)
+    unwritten: list[str] = field(default_factory=list)
     launches: int = 0
     running: str = ""  # the kernel that was launched last
 
@@ -149,12 +152,18 @@ class Emulator:
         if recording is not None:
             seconds = time.perf_counter() - started
             self.profiles.append(Profile(code.name, self.arch, grid, code.waves, code.program, recording, seconds))
+        if machine.unwritten_shared:
+            self.unwritten.append(
+                f"{code.name}: {machine.unwritten_shared} bytes, first {machine.first_unwritten}"
+            )
 
     def _machine(self, code: Code) -> Machine:
         """Decoded once for each code."""
         known = self._machines.get(id(code))
         if known is None or known[0] is not code:
-            machine = Machine(code.program, self.arch, Memory(), late=self.late, profile=self.profile)
+            machine = Machine(
+                code.program, self.arch, Memory(), late=self.late, profile=self.profile, strict=self.strict
+            )
             known = self._machines[id(code)] = (code, machine)
         return known[1]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from m3gen.emulator.faults import EmulationError, Hang, MemoryFault, MissingWait
+from m3gen.emulator.faults import EmulationError, Hang, MemoryFault, MissingWait, UnwrittenRead
 from m3gen.emulator.group import I64, U32, Array, Group, Pending, Queue
 from m3gen.emulator.memory import Memory
 from m3gen.emulator.profile import space
@@ -30,6 +30,9 @@ class Machine:
 
     `late`: memory completes at the last moment that the waits allow, so that a missing one shows; else at once.
     `seed` orders the waves of a workgroup. `profile` records.
+
+    `strict` makes reading LDS that nothing wrote an `UnwrittenRead`; otherwise it gives NaN and is counted. A correct
+    kernel may do so in lanes whose value it masks afterwards, hence it is not the default.
     """
 
     def __init__(
@@ -41,9 +44,10 @@ class Machine:
         late: bool = True,
         seed: int = 0,
         profile: bool = False,
+        strict: bool = False,
     ) -> None:
         self.program, self.arch, self.memory = program, arch, memory
-        self.late, self.seed, self.profile = late, seed, profile
+        self.late, self.seed, self.profile, self.strict = late, seed, profile, strict
         self._random = random.Random(seed)
         self.specs: list[Spec] = [find(line) for line in program.instructions]
         self._steps: list[Step] = []
@@ -52,6 +56,7 @@ class Machine:
         self._touched = [touched(line) for line in program.instructions]
         self._recorder: Recorder | None = None
         self.unwritten_shared = 0  # bytes of the LDS that the last launch read before anybody wrote them
+        self.first_unwritten = ""  # where the first of them
         self._shared = Shared(1, 0)
         self._left = np.zeros(0, I64)  # waves of each workgroup that have not ended
 
@@ -73,7 +78,7 @@ class Machine:
         x, y, z = (*grid, 1, 1)[:3]
         total = min(x * y * z, most or x * y * z)
         self._random = random.Random(self.seed)
-        self.unwritten_shared = 0
+        self.unwritten_shared, self.first_unwritten = 0, ""
         self._recorder = Recorder(self.program.instructions, self.specs, self.arch) if self.profile else None
         for start in range(0, total, _MOST_WORKGROUPS):
             numbers = np.arange(start, min(start + _MOST_WORKGROUPS, total))
@@ -174,7 +179,7 @@ class Machine:
             try:
                 found = steps[at](group)
             except EmulationError as error:
-                raise type(error)(self._placed(error, group, lines[at])) from None
+                raise type(error)(_placed(error, lines[at])) from None
             if found is None:
                 continue
             if found == "barrier":
@@ -208,11 +213,6 @@ class Machine:
             name = f"v{number}" if number < 256 else f"a{number - 256}" if number < 512 else f"s{number - 512}"
             raise MissingWait(f"{name} is used while a load that writes it is under way, {line.where}")
 
-    def _placed(self, error: EmulationError, group: Group, line: Instruction) -> str:
-        where = getattr(error, "where", None)
-        lane = getattr(error, "lane", "")
-        return f"{error}{lane}, {(where or line).where}" if line.text not in str(error) else str(error)
-
     def issue(self, group: Group, queue: Queue, one: Pending) -> None:
         """Start a memory operation."""
         if self._recorder is not None:
@@ -228,13 +228,13 @@ class Machine:
         try:
             return self.memory.load(addresses, width)
         except MemoryFault as fault:
-            raise self._located(fault, line) from None
+            raise self._located(fault, line, group) from None
 
     def store(self, group: Group, line: Instruction, addresses: Array, data: Array) -> None:
         try:
             self.memory.store(addresses, data)
         except MemoryFault as fault:
-            raise self._located(fault, line) from None
+            raise self._located(fault, line, group) from None
 
     def load_lanes(self, group: Group, line: Instruction, where: Array, active: Array, width: int) -> Array:
         """uint32 [size, 64, words]; lanes that are not active get 0."""
@@ -250,7 +250,7 @@ class Machine:
             try:
                 self.memory.store(where[active], data[active])
             except MemoryFault as fault:
-                raise self._located(fault, line, active) from None
+                raise self._located(fault, line, group, active) from None
 
     def _spread(
         self, read: Any, group: Group, line: Instruction, where: Array, active: Array, width: int
@@ -258,18 +258,18 @@ class Machine:
         words = max(1, width // 4)
         out = np.zeros((group.size, _WAVE, 4 * words), np.uint8)
         if active.all():
-            out[:, :, :width] = self._loaded(line, where.reshape(-1), width, active).reshape(
+            out[:, :, :width] = self._loaded(group, line, where.reshape(-1), width, active).reshape(
                 group.size, _WAVE, width
             )
         elif active.any():
-            out[active, :width] = self._loaded(line, where[active], width, active)
+            out[active, :width] = self._loaded(group, line, where[active], width, active)
         return out.view(U32)
 
-    def _loaded(self, line: Instruction, addresses: Array, width: int, active: Array) -> Array:
+    def _loaded(self, group: Group, line: Instruction, addresses: Array, width: int, active: Array) -> Array:
         try:
             return self.memory.load(addresses, width)
         except MemoryFault as fault:
-            raise self._located(fault, line, active) from None
+            raise self._located(fault, line, group, active) from None
 
     def load_scratch(self, group: Group, line: Instruction, where: Array, active: Array, width: int) -> Array:
         at = self._scratch(group, line, where, active, width)
@@ -304,6 +304,7 @@ class Machine:
         words = max(1, width // 4)
         out = np.zeros((group.size, _WAVE, 4 * words), np.uint8)
         rows = np.broadcast_to(group.row[:, None], (group.size, _WAVE))
+        before = self._shared.unwritten
         try:
             if active.all():
                 found = self._shared.load(rows.reshape(-1), where.reshape(-1), width)
@@ -311,8 +312,19 @@ class Machine:
             elif active.any():
                 out[active, :width] = self._shared.load(rows[active], where[active], width)
         except MemoryFault as fault:
-            raise self._located(fault, line, active) from None
+            raise self._located(fault, line, group, active) from None
+        if self._shared.unwritten > before:
+            self._unwritten(group, line, where, active, width)
         return out.view(U32)
+
+    def _unwritten(self, group: Group, line: Instruction, where: Array, active: Array, width: int) -> None:
+        row = self._shared.unwritten_row
+        address = int(where[active][row]) & 0xFFFFFFFF
+        lane = _lane(group, active, row)
+        place = f"{width} bytes at {address} of the LDS, not all written before{lane}, {line.where}"
+        if self.strict:
+            raise UnwrittenRead(place)
+        self.first_unwritten = self.first_unwritten or place
 
     def write_shared(
         self, group: Group, line: Instruction, where: Array, active: Array, words: Array, width: int
@@ -324,14 +336,13 @@ class Machine:
             if active.any():
                 self._shared.store(rows[active], where[active], data[active])
         except MemoryFault as fault:
-            raise self._located(fault, line, active) from None
+            raise self._located(fault, line, group, active) from None
 
-    def _located(self, fault: MemoryFault, line: Instruction, active: Array | None = None) -> MemoryFault:
+    def _located(
+        self, fault: MemoryFault, line: Instruction, group: Group, active: Array | None = None
+    ) -> MemoryFault:
         row = int(getattr(fault, "row", 0))
-        lane = ""
-        if active is not None:
-            waves, lanes = np.nonzero(active)
-            lane = f", lane {int(lanes[row])} of wave {int(waves[row])}"
+        lane = "" if active is None else _lane(group, active, row)
         return MemoryFault(f"{fault}{lane}, {line.where}")
 
     # what the profile wants to know
@@ -365,3 +376,14 @@ class Machine:
         """An access of the LDS. An atomic is noted down whole, and not again for each lane that it reads and writes."""
         if self._recorder is not None and atomic == (space(line) == "shared_atomic"):
             self._recorder.shared(group, line, where, active, width, write=write)
+
+
+def _lane(group: Group, active: Array, row: int) -> str:
+    """Of an access that the active lanes make, number `row`."""
+    at, lane = (int(found[row]) for found in np.nonzero(active))
+    return f", lane {lane} of wave {group.wave[at]} of workgroup {group.workgroup[at]}"
+
+
+def _placed(error: EmulationError, line: Instruction) -> str:
+    """With the place where it was noticed, unless it names its own: that of an access, which completes later."""
+    return str(error) if ", line " in str(error) else f"{error}, {line.where}"

@@ -17,7 +17,21 @@ Write = Callable[[Group, Array], None]
 
 _VIEWS = {"u32": U32, "i32": I32, "f32": F32, "u64": U64, "i64": I64, "f64": F64}
 _WIDE = ("u64", "i64", "f64")
+_INTEGERS: dict[str, Any] = {"u32": U32, "i32": I32, "u16": np.uint16, "i16": np.int16}
 _HALF = {"u16": np.uint16, "i16": np.int16, "f16": np.float16}
+# 16-bit results clear the other half, but for these (CDNA3 ISA guide, the LEGACY forms of VOP3 beside them).
+_KEEP_HALF = ("v_mad_u16", "v_fma_f16", "v_max3_f16", "v_min3_f16")
+_SATURATE = (
+    "v_add_u32",
+    "v_sub_u32",
+    "v_subrev_u32",
+    "v_add_u16",
+    "v_sub_u16",
+    "v_mad_u16",
+    "v_mad_legacy_u16",
+    "v_mad_u32_u24",
+    "v_mad_i32_i24",
+)
 _DPP = (
     "quad_perm",
     "row_shl",
@@ -41,7 +55,9 @@ def plain(line: Instruction, signature: str, meaning: Callable[..., Any]) -> Cal
     shuffle, allowed = _dpp(line)
     reads = _sources(line, given, len(named), shuffle)
     writes = _destinations(line, wanted, allowed)
-    finish = _finish(line, named[0] if named else "")
+    finish = _finish(line, named)
+    if line.modifiers.get("clamp") and named[0] in _INTEGERS:
+        reads = [_wider(read) for read in reads]
     if len(writes) == 1:
         (write,) = writes
 
@@ -178,7 +194,7 @@ def _wide(operand: Operand, kind: str) -> Read:
         return lambda group: group.exec64().view(view)
     if operand.kind == "float":
         constant = np.array([[operand.value]], F64).view(view)
-    elif kind == "f64":  # a literal is the high half
+    elif kind == "f64" and not -16 <= operand.value <= 64:  # a literal is the high half
         constant = np.array([[int(operand.value) << 32 & 0xFFFFFFFFFFFFFFFF]], U64).view(view)
     else:
         constant = np.array([[int(operand.value) & 0xFFFFFFFFFFFFFFFF]], U64).view(view)
@@ -282,7 +298,9 @@ def _scalar_writer(operand: Operand, kind: str) -> Write:
 
 
 def _half_writer(line: Instruction, index: int) -> Write:
-    """16-bit results clear the other half; where op_sel says so they go into the high one and keep the low one."""
+    """16-bit results clear the other half, or keep it; where op_sel says so they go into the high one and keep the
+    low one."""
+    keep = line.mnemonic in _KEEP_HALF
     op_sel, sources = line.modifiers.get("op_sel", ()), len(line.operands) - 1
     high = isinstance(op_sel, tuple) and len(op_sel) > sources and op_sel[sources]
     select = line.modifiers.get("dst_sel", "DWORD") if line.suffix == "sdwa" else "DWORD"
@@ -294,7 +312,11 @@ def _half_writer(line: Instruction, index: int) -> Write:
 
     def put(group: Group, value: Array) -> None:
         bits = np.ascontiguousarray(value).view(np.uint16).astype(U32)
-        group.put(index, (bits << U32(16)) | (group.v[index] & U32(0xFFFF)) if high else bits)
+        if high:
+            bits = (bits << U32(16)) | (group.v[index] & U32(0xFFFF))
+        elif keep:
+            bits = bits | (group.v[index] & U32(0xFFFF0000))
+        group.put(index, bits)
 
     return put
 
@@ -316,25 +338,34 @@ def _sdwa_writer(index: int, select: str, unused: str) -> Write:
     return put
 
 
-def _finish(line: Instruction, kind: str) -> Callable[[Any], Any]:
-    """Output modifiers of floats: mul and div, then clamp."""
-    clamp = bool(line.modifiers.get("clamp"))
-    scale = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}.get(
-        next((f"{name}:{line.modifiers[name]}" for name in ("mul", "div") if name in line.modifiers), "")
-    )
-    if not clamp and scale is None:
+def _finish(line: Instruction, named: list[str]) -> Callable[[Any], Any]:
+    """clamp: floats to 0 ... 1, integers that were computed in 64 bits to their range. The other output modifiers are
+    ignored in IEEE mode and where denormals are kept, which is how kernels run."""
+    if "mul" in line.modifiers or "div" in line.modifiers:
+        raise UnknownInstruction(f"an output modifier, {line.where}")
+    if not line.modifiers.get("clamp"):
         return lambda value: value
-    if kind not in ("f32", "f16", "f64"):
-        raise UnknownInstruction(f"clamp on a result that is no float, {line.where}")
+    kind = named[0] if len(named) == 1 else ""
+    if kind in ("f32", "f16", "f64"):
+        return clamped
+    if line.mnemonic not in _SATURATE:
+        raise UnknownInstruction(f"clamp on a result that has none, {line.where}")
+    return lambda value: saturated(value, _INTEGERS[kind])
 
-    def finish(value: Array) -> Array:
-        if scale is not None:
-            value = value * value.dtype.type(scale)
-        if clamp:  # DX10_CLAMP: NaN becomes 0
-            value = np.where(np.isnan(value), value.dtype.type(0), np.clip(value, 0, 1).astype(value.dtype))
-        return value
 
-    return finish
+def clamped(value: Array) -> Array:
+    """To 0 ... 1; NaN becomes 0 (DX10_CLAMP, which is set)."""
+    return np.where(value > 0, np.minimum(value, 1), 0).astype(value.dtype)
+
+
+def saturated(value: Array, kind: Any) -> Array:
+    """int64 to the range of a narrower kind."""
+    limits = np.iinfo(kind)
+    return np.clip(value, limits.min, limits.max).astype(kind)
+
+
+def _wider(read: Read) -> Read:
+    return lambda group: read(group).astype(I64)
 
 
 # DPP

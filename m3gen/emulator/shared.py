@@ -17,7 +17,8 @@ class Shared:
     and wrap: a base may be below zero by what an offset adds.
 
     Accesses: rows and addresses int64 [n], all of one width. `MemoryFault` with the index of the first address
-    that is outside. `unwritten` counts bytes that were read before anybody wrote them.
+    that is outside. `unwritten` counts bytes that were read before anybody wrote them, `unwritten_row` is the index of
+    the first address of the latest load that met one.
     """
 
     def __init__(self, rows: int, size: int) -> None:
@@ -26,12 +27,15 @@ class Shared:
         self._bytes = np.full(rows * self._pitch, _UNWRITTEN, np.uint8)
         self._written = np.zeros(rows * self._pitch, bool)
         self.unwritten = 0
+        self.unwritten_row = 0
 
     def load(self, rows: Array, addresses: Array, width: int) -> Array:
         """uint8 [n, width]."""
         at = self._at(rows, addresses, width)
         written = _gather(self._written, at, width)
-        self.unwritten += written.size - int(np.count_nonzero(written))
+        if missing := written.size - int(np.count_nonzero(written)):
+            self.unwritten += missing
+            self.unwritten_row = int((~written.all(axis=1)).argmax())
         return _gather(self._bytes, at, width)
 
     def store(self, rows: Array, addresses: Array, data: Array) -> None:

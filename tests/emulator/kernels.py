@@ -158,3 +158,34 @@ def attention(
             HEAD_DIM, BLOCK_N, True, STAGES,
         )  # fmt: skip
     tl.store(out + places, acc / sums[:, None], mask=rows[:, None] < length)
+
+
+@triton.jit
+def matmul_of_doubles(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    product = tl.dot(tl.load(a + m[:, None] * K + k), tl.load(b + k[:, None] * N + n), out_dtype=tl.float64)
+    tl.store(out + m[:, None] * N + n, product)
+
+
+@triton.jit
+def scaled_matmul(
+    a,
+    a_scale,
+    b,
+    b_scale,
+    out,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    A_FORMAT: tl.constexpr,
+    B_FORMAT: tl.constexpr,
+):
+    """a [M, K], b [K, N], 4-bit elements in pairs along K; scales [M, K / 32] and [N, K / 32]."""
+    A_K: tl.constexpr = K // 2 if A_FORMAT == "e2m1" else K
+    B_K: tl.constexpr = K // 2 if B_FORMAT == "e2m1" else K
+    m, n, block = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K // 32)
+    left = tl.load(a + m[:, None] * A_K + tl.arange(0, A_K))
+    right = tl.load(b + tl.arange(0, B_K)[:, None] * N + n)
+    left_scale = tl.load(a_scale + m[:, None] * (K // 32) + block)
+    right_scale = tl.load(b_scale + n[:, None] * (K // 32) + block)
+    tl.store(out + m[:, None] * N + n, tl.dot_scaled(left, left_scale, A_FORMAT, right, right_scale, B_FORMAT))

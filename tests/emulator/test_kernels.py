@@ -56,12 +56,18 @@ def test_matmul_of_8_bit_floats(arch: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize(
-    ("kind", "warps", "stages"),
-    [("float16", 1, 1), ("float16", 4, 3), ("bfloat16", 4, 2), ("bfloat16", 2, 1), ("e4m3", 4, 2), ("e5m2", 2, 1)],
+    ("kind", "causal", "warps", "stages"),
+    [
+        ("float16", True, 4, 3),
+        ("float16", False, 1, 1),
+        ("bfloat16", True, 2, 1),
+        ("bfloat16", False, 4, 2),
+        ("e4m3", True, 4, 2),
+        ("e5m2", False, 2, 1),
+    ],
 )
-def test_fused_attention(arch: str, causal: bool, kind: str, warps: int, stages: int) -> None:
+def test_fused_attention(arch: str, kind: str, causal: bool, warps: int, stages: int) -> None:
     is_fp8 = kind.startswith("e")
     fnuz = "fnuz" if arch == "gfx942" else "fn" if kind == "e4m3" else ""
     dtype = getattr(torch, f"float8_{kind}{fnuz}" if is_fp8 else kind)
@@ -81,6 +87,50 @@ def test_fused_attention(arch: str, causal: bool, kind: str, warps: int, stages:
     error = (out - answer).square().mean().sqrt() / answer.square().mean().sqrt()
     # Weights are rounded to the type of V: 3 and 2 bits of mantissa for fp8.
     assert error < {"float16": 1e-3, "bfloat16": 5e-3, "e4m3": 5e-2, "e5m2": 1e-1}[kind]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_matmul_of_doubles(arch: str) -> None:
+    a, b = torch.randn(32, 16).double(), torch.randn(16, 64).double()
+    out = torch.full((32, 64), float("nan")).double()
+    with emulating(arch):
+        kernels.matmul_of_doubles[(1,)](a, b, out, M=32, N=64, K=16)
+    torch.testing.assert_close(out, a @ b, atol=1e-12, rtol=1e-12)
+
+
+CODES_OF_4_BITS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def operand(rows: int, k: int, kind: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """[rows, k] as a kernel takes it, 4-bit elements in pairs, and its values."""
+    if kind == "e2m1":
+        codes = torch.randint(0, 16, (rows, k), dtype=torch.uint8)
+        return codes[:, 0::2] | codes[:, 1::2] << 4, CODES_OF_4_BITS[codes.long()].double()
+    stored = torch.randn(rows, k).to(torch.float8_e4m3fn if kind == "e4m3" else torch.float8_e5m2)
+    return stored, stored.double()
+
+
+@pytest.mark.parametrize(
+    ("a_kind", "b_kind"), [("e4m3", "e4m3"), ("e5m2", "e4m3"), ("e2m1", "e2m1"), ("e4m3", "e2m1")]
+)
+@pytest.mark.parametrize("arch", ARCHS)
+def test_scaled_matmul(arch: str, a_kind: str, b_kind: str) -> None:
+    """On gfx950 the matrix unit applies the scales, and tiles of B are transposed on their way out of the LDS: layouts
+    in which Triton and the hardware agree. gfx942 has instructions for neither."""
+    m, n, k = 32, 64, 256
+    (a, left), (b, right) = operand(m, k, a_kind), operand(n, k, b_kind)
+    scales = [torch.randint(123, 132, (rows, k // 32), dtype=torch.uint8) for rows in (m, n)]
+    factors = [torch.exp2(one.double() - 127).repeat_interleave(32, 1) for one in scales]
+    out = torch.full((m, n), float("nan"))
+    with emulating(arch) as emulator:
+        kernels.scaled_matmul[(1,)](
+            a, scales[0], b.T.contiguous(), scales[1], out, M=m, N=n, K=k, A_FORMAT=a_kind, B_FORMAT=b_kind
+        )
+    expected = ((left * factors[0]) @ (right * factors[1]).T).float()
+    torch.testing.assert_close(out, expected, atol=1e-5 * float(expected.abs().max()), rtol=1e-5)
+    [code] = emulator._codes.values()
+    assembly = code.assembly
+    assert ("v_mfma_scale_f32" in assembly) == ("ds_read_b64_tr_b8" in assembly) == (arch == "gfx950")
 
 
 @pytest.mark.parametrize("arch", ARCHS)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from m3gen.emulator import Code, Emulator, MemoryFault, MissingWait, UnknownInstruction, parse
+from m3gen.emulator import Code, Emulator, MemoryFault, MissingWait, UnknownInstruction, UnwrittenRead, parse
 from tests.emulator import kernels
 from tests.emulator.harness import machine
 
@@ -120,9 +120,27 @@ def test_an_offset_out_of_bounds() -> None:
     x, out = torch.randn(1024), torch.empty(1024)
     planted = Planted("gfx942", kernels.reversed_through_shared, (1,), {"x": x, "out": out, "BLOCK": 1024})
     with pytest.raises(
-        MemoryFault, match=r"of the LDS, which has \d+ bytes, lane \d+ of wave 0, line \d+: ds_write"
+        MemoryFault,
+        match=r"of the LDS, which has \d+ bytes, lane \d+ of wave \d of workgroup 0, line \d+: ds_write",
     ):
         planted.run(replaced(r"(\n\s+ds_write\S+ [^\n]*)", r"\1 offset:65000"))
+
+
+def test_shared_memory_that_nothing_wrote(product: tuple[Planted, torch.Tensor, torch.Tensor]) -> None:
+    """One of the stores into shared memory is gone. Without `strict` the product is wrong and the read is reported."""
+    planted, out, expected = product
+    store = r"(ds_write|buffer_load_\S+ .* lds|global_load_lds)"
+    place = (
+        r"\d+ bytes at \d+ of the LDS, .*, lane \d+ of wave \d of workgroup 0, line \d+: ds_read.*kernels.py:\d+"
+    )
+    planted.run(strict=True)
+    assert planted.emulator.unwritten == []
+    with pytest.raises(UnwrittenRead, match=place):
+        planted.run(dropped(store), strict=True)
+    planted.run(dropped(store))
+    assert not is_right(out, expected)
+    (line,) = planted.emulator.unwritten
+    assert re.match(rf"matmul: \d+ bytes, first {place}", line)
 
 
 def test_a_pointer_past_a_tensor() -> None:
@@ -131,7 +149,8 @@ def test_a_pointer_past_a_tensor() -> None:
     smaller = {**planted.arguments, "out": out[:60].clone()}
     planted.arguments = smaller
     with pytest.raises(
-        MemoryFault, match=r"bytes from the start of out, which has 72000, lane \d+ of wave \d+, line"
+        MemoryFault,
+        match=r"bytes from the start of out, which has 72000, lane \d+ of wave \d+ of workgroup 6\d, line",
     ):
         planted.run()
 

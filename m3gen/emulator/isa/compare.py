@@ -17,7 +17,6 @@ Test = Callable[[Array, Array], Array]
 _INTEGERS: dict[str, Test] = {
     "eq": np.equal,
     "ne": np.not_equal,
-    "lg": np.not_equal,
     "lt": np.less,
     "le": np.less_equal,
     "gt": np.greater,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from m3gen.emulator.faults import UnknownInstruction
-from m3gen.emulator.group import U64, Array, Group
+from m3gen.emulator.group import U64, Array, Group, Pending
 from m3gen.emulator.operands import reader
 from m3gen.emulator.program import Instruction
-from m3gen.emulator.table import BARRIER, BRANCH, OTHER, SALU, WAIT, Step, custom
+from m3gen.emulator.table import BARRIER, BRANCH, OTHER, SALU, SMEM, WAIT, Step, custom
 
 _COUNTER = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 
@@ -109,18 +109,22 @@ def _end(line: Instruction, machine: Any) -> Step:
 
 @custom(
     "s_nop", "s_sleep", "s_setprio", "s_sethalt", "s_icache_inv", "s_dcache_inv", "s_dcache_wb", "s_setreg_b32",
-    "s_setreg_imm32_b32", "s_code_end", "s_inst_prefetch", "s_sched_barrier", "buffer_inv", "buffer_wbl2",
+    "s_setreg_imm32_b32", "buffer_inv", "buffer_wbl2",
     unit=OTHER, section="SOPP",
 )  # fmt: skip
 def _nothing(line: Instruction, machine: Any) -> Step:
     return lambda group: None
 
 
-@custom("s_memtime", "s_memrealtime", unit=SALU, section="SMEM", signature="u64 :")
+@custom("s_memtime", "s_memrealtime", unit=SMEM, section="SMEM", signature="u64 :")
 def _clock(line: Instruction, machine: Any) -> Step:
+    """Comes with the scalar loads: there is a wait for it. Counts branches."""
     target = line.operands[0].index
 
-    def step(group: Group) -> None:
+    def complete(group: Group) -> None:
         group.put_scalar64(target, np.full((1, 1), group.steps, U64))
+
+    def step(group: Group) -> None:
+        machine.issue(group, group.lgkm, Pending(complete, (), Group.bit("s", target, 2), ordered=False))
 
     return step

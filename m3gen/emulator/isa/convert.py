@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from m3gen.emulator.faults import UnknownInstruction
 from m3gen.emulator.formats import Format, encode, of_arch
 from m3gen.emulator.group import F32, F64, I32, U32, Array, Group
-from m3gen.emulator.operands import reader
+from m3gen.emulator.operands import Read, reader
 from m3gen.emulator.program import Instruction
-from m3gen.emulator.table import VALU, Step, custom, instruction, several
+from m3gen.emulator.table import VALU, Step, custom, several
 
 F16 = np.float16
 
@@ -32,7 +31,11 @@ def _integer(x: Array, kind: Any) -> Array:
 
 
 def _half_bits(x: Array) -> Array:
-    return np.ascontiguousarray(x.astype(F16)).view(np.uint16).astype(U32)
+    return _bits16(x.astype(F16))
+
+
+def _bits16(x: Array) -> Array:
+    return np.ascontiguousarray(x).view(np.uint16).astype(U32)
 
 
 def _toward_zero16(x: Array) -> Array:
@@ -49,7 +52,7 @@ several(
         "v_cvt_f32_i32": ("f32 : i32", lambda x: x.astype(F32)),
         "v_cvt_u32_f32": ("u32 : f32", lambda x: _integer(x, U32)),
         "v_cvt_i32_f32": ("i32 : f32", lambda x: _integer(x, I32)),
-        "v_cvt_rpi_i32_f32": ("i32 : f32", lambda x: _integer(np.floor(x.astype(F64) + 0.5), I32)),
+        "v_cvt_rpi_i32_f32": ("i32 : f32", lambda x: _integer(np.floor(x + F32(0.5)), I32)),
         "v_cvt_flr_i32_f32": ("i32 : f32", lambda x: _integer(np.floor(x), I32)),
         "v_cvt_f16_f32": ("f16 : f32", lambda x: x.astype(F16)),
         "v_cvt_f32_f16": ("f32 : f16", lambda x: x.astype(F32)),
@@ -77,7 +80,7 @@ several(
         "v_cvt_pk_bf16_f32": ("u32 : f32 f32", lambda x, y: bf16_bits(x) | (bf16_bits(y) << U32(16))),
         "v_cvt_pkrtz_f16_f32": ("u32 : f32 f32", lambda x, y: _toward_zero16(x) | (_toward_zero16(y) << U32(16))),
         "v_cvt_pk_f16_f32": ("u32 : f32 f32", lambda x, y: _half_bits(x) | (_half_bits(y) << U32(16))),
-        "v_pack_b32_f16": ("u32 : u16 u16", lambda x, y: x.astype(U32) | (y.astype(U32) << U32(16))),
+        "v_pack_b32_f16": ("u32 : f16 f16", lambda x, y: _bits16(x) | (_bits16(y) << U32(16))),
         "v_cvt_pk_u16_u32": (
             "u32 : u32 u32",
             lambda x, y: np.minimum(x, U32(0xFFFF)) | (np.minimum(y, U32(0xFFFF)) << U32(16)),
@@ -86,14 +89,6 @@ several(
     VALU,
     "VOP3",
 )
-instruction("v_cvt_sr_pk_bf16_f32", "u32 : f32 f32 u32", VALU, "VOP3")(
-    lambda x, y, seed: _stochastic(x, seed) | (_stochastic(y, seed) << U32(16))
-)
-
-
-def _stochastic(x: Array, seed: Array) -> Array:
-    bits = np.ascontiguousarray(x).view(U32)
-    return np.where(np.isnan(x), (bits >> U32(16)) | U32(0x40), (bits + (seed >> U32(16))) >> U32(16))
 
 
 def _format(line: Instruction, machine: Any) -> Format:
@@ -187,21 +182,35 @@ def _scaled_pair(line: Instruction, machine: Any) -> Step:
     return step
 
 
+def _halves(read: Read, is_bf16: bool) -> list[Read]:
+    """Both halves of a word as fp32."""
+    if is_bf16:
+        return [
+            lambda group: (read(group) << U32(16)).view(F32),
+            lambda group: (read(group) & U32(0xFFFF0000)).view(F32),
+        ]
+
+    def half(at: int) -> Read:
+        return lambda group: (read(group) >> U32(at)).astype(np.uint16).view(F16).astype(F32)
+
+    return [half(0), half(16)]
+
+
 @custom(
-    "v_cvt_scalef32_pk_fp8_f32",
-    "v_cvt_scalef32_pk_fp8_bf16",
-    "v_cvt_scalef32_pk_fp8_f16",
+    *(f"v_cvt_scalef32_pk_{into}_{source}" for into in ("fp8", "bf8") for source in ("f32", "bf16", "f16")),
     unit=VALU,
     section="VOP3 (CDNA4)",
-    signature="2 x fp8 : f32 f32, scale",
+    signature="2 x fp8 : f32 f32, scale; or 2 x 16, scale",
 )
 def _scaled_to_fp8(line: Instruction, machine: Any) -> Step:
     """Values over the power of two of a scale's exponent."""
-    form, high = of_arch(machine.arch, "fp8"), _high_word(line, len(line.operands) - 1)
-    source = line.mnemonic.rpartition("_")[2]
-    if source != "f32":
-        raise UnknownInstruction(f"the emulator does not know {line.mnemonic}, {line.where}")
-    reads, scale = [reader(operand, "f32") for operand in line.operands[1:3]], reader(line.operands[3], "u32")
+    form, high = _format(line, machine), _high_word(line, len(line.operands) - 1)
+    *sources, last = line.operands[1:]
+    scale = reader(last, "u32")
+    if len(sources) == 2:
+        reads = [reader(operand, "f32") for operand in sources]
+    else:
+        reads = _halves(reader(sources[0], "u32"), line.mnemonic.endswith("_bf16"))
     target, shift = line.operands[0].index, U32(16 if high else 0)
     keep = U32(0x0000FFFF if high else 0xFFFF0000)
 

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from m3gen.emulator.faults import UnknownInstruction
-from m3gen.emulator.group import F32, I32, I64, LANES, U32, U64, Array, Group, Pending, spread
+from m3gen.emulator.group import F32, I32, I64, LANES, U32, U64, VECTORS, Array, Group, Pending, spread
 from m3gen.emulator.operand import M0, Operand
 from m3gen.emulator.operands import reader
 from m3gen.emulator.program import Instruction
 from m3gen.emulator.table import SMEM, VMEM, Step, custom
 
 _SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "dwordx8": 32, "dwordx16": 64}
+_SCALAR_SIZES = ("dword", "dwordx2", "dwordx4", "dwordx8", "dwordx16")
+_UNBOUNDED = 1 << 62
 _SMALL = {"ubyte": 1, "sbyte": 1, "byte": 1, "ushort": 2, "sshort": 2, "short": 2}
 _LOADS = (
     *("dword", "dwordx2", "dwordx3", "dwordx4", "ubyte", "sbyte", "ushort", "sshort"),
@@ -26,33 +28,46 @@ _KINDS = ("buffer", "global", "flat", "scratch")
 
 
 @custom(
-    *(f"s_load_{size}" for size in _SIZES),
-    *(f"s_buffer_load_{size}" for size in _SIZES),
+    *(f"s_load_{size}" for size in _SCALAR_SIZES),
+    *(f"s_buffer_load_{size}" for size in _SCALAR_SIZES),
     unit=SMEM,
     section="SMEM",
     signature="s : base offset",
 )
 def _scalar_load(line: Instruction, machine: Any) -> Step:
+    """Of a buffer, words past num_records are 0. An offset in a register is unsigned, one in the text signed."""
     size = _SIZES[line.mnemonic.rpartition("_")[2]]
     target, base_operand = line.operands[:2]
     base, first = reader(base_operand, "u64"), target.index
-    offset = reader(line.operands[2], "u32") if len(line.operands) > 2 else None
-    immediate = int(str(line.modifiers.get("offset", 0)))
-    keep = U64(0xFFFFFFFFFFFF if "buffer" in line.mnemonic else 0xFFFFFFFFFFFFFFFF)
+    offset, immediate = None, _offset(line)
+    if len(line.operands) > 2:
+        if line.operands[2].kind == "int":
+            immediate += int(line.operands[2].value)
+        else:
+            offset = reader(line.operands[2], "u32")
+    is_buffer = line.mnemonic.startswith("s_buffer")
+    keep = U64(0xFFFFFFFFFFFF if is_buffer else 0xFFFFFFFFFFFFFFFF)
 
-    def complete(group: Group, address: Array) -> None:
-        machine.note_memory(group, line, address, np.ones((group.size, 1), bool), size, reads=True)
-        words = machine.load(group, line, address[:, 0], size).view(U32)
+    def complete(group: Group, address: Array, room: Array) -> None:
+        words = np.zeros((group.size, size // 4), U32)
+        width = size if (room >= size).all() else 4
+        for at in range(0, size, width):
+            inside = room >= at + width
+            machine.note_memory(group, line, address + at, inside, width, reads=True)
+            found = machine.load(group, line, address[inside] + at, width)
+            words[inside[:, 0], at // 4 : (at + width) // 4] = found.view(U32)
         for number in range(size // 4):
             group.s[first + number] = np.ascontiguousarray(words[:, number : number + 1])
 
     def step(group: Group) -> None:
-        address = (base(group) & keep).astype(I64) + immediate
+        distance = np.full((group.size, 1), immediate, I64)
         if offset is not None:
-            address = address + offset(group).view(I32)
-        address = np.broadcast_to(address, (group.size, 1)) & ~I64(3)
+            distance = distance + offset(group).astype(I64)
+        address = ((base(group) & keep).astype(I64) + distance) & ~I64(3)
+        records = group.s[base_operand.index + 2].astype(I64) if is_buffer else _UNBOUNDED
+        room = records - (distance & ~I64(3))
         writes = Group.bit("s", first, size // 4)
-        machine.issue(group, group.lgkm, Pending(complete, (address,), writes, ordered=False))
+        machine.issue(group, group.lgkm, Pending(complete, (address, room), writes, ordered=False))
 
     return step
 
@@ -61,15 +76,15 @@ def _scalar_load(line: Instruction, machine: Any) -> Step:
 
 
 Address = Callable[[Group], tuple[Array, Array]]
-"""Addresses int64 [size, 64], and the lanes whose access is inside of what the address allows."""
+"""Addresses, and the bytes from there to the end of the buffer (without a buffer many): int64 [size, 64] each."""
 
 
 def _offset(line: Instruction) -> int:
     return int(str(line.modifiers.get("offset", 0)))
 
 
-def _buffer(line: Instruction, operands: tuple[Operand, ...], width: int) -> Address:
-    """vaddr, srsrc, soffset. What passes num_records is not accessed: loads give 0."""
+def _buffer(line: Instruction, operands: tuple[Operand, ...]) -> Address:
+    """vaddr, srsrc, soffset. What passes num_records is not accessed, word by word: loads give 0."""
     vaddr, resource, soffset = operands
     if line.modifiers.get("idxen"):
         raise UnknownInstruction(f"indexed buffers are not known, {line.where}")
@@ -81,10 +96,9 @@ def _buffer(line: Instruction, operands: tuple[Operand, ...], width: int) -> Add
         inside = np.full((1, 64), immediate, I64)
         if offset is not None:
             inside = inside + offset(group).astype(I64)
-        records = group.s[first + 2].astype(I64)
-        whole = base + scalar(group).astype(I64) + inside
-        shape = (group.size, 64)
-        return np.broadcast_to(whole, shape), np.broadcast_to(inside + width <= records, shape)
+        inside = inside + scalar(group).astype(I64)
+        room = group.s[first + 2].astype(I64) - inside
+        return spread(base + inside, group.size), spread(room, group.size)
 
     return address
 
@@ -96,14 +110,14 @@ def _global(line: Instruction, vaddr: Operand, base: Operand | None) -> Address:
 
         def saddr(group: Group) -> tuple[Array, Array]:
             whole = scalar(group).astype(I64) + offset(group).astype(I64) + immediate
-            return spread(whole, group.size), np.ones((group.size, 64), bool)
+            return spread(whole, group.size), np.full((group.size, 64), _UNBOUNDED)
 
         return saddr
     pair = reader(vaddr, "u64")
 
     def address(group: Group) -> tuple[Array, Array]:
         whole = pair(group).view(I64) + immediate
-        return spread(whole, group.size), np.ones((group.size, 64), bool)
+        return spread(whole, group.size), np.full((group.size, 64), _UNBOUNDED)
 
     return address
 
@@ -117,7 +131,7 @@ def _scratch(line: Instruction, operands: tuple[Operand, ...]) -> Address:
         whole = np.full((group.size, 64), immediate, I64)
         for read in reads:
             whole = whole + read(group).view(I32).astype(I64)
-        return whole, np.ones((group.size, 64), bool)
+        return whole, np.full((group.size, 64), _UNBOUNDED)
 
     return address
 
@@ -132,9 +146,9 @@ def _parts(line: Instruction, kind: str, action: str, to_lds: bool) -> tuple[Ope
     return operands[1], (operands[0], *operands[2:])
 
 
-def _address(line: Instruction, kind: str, rest: tuple[Operand, ...], width: int) -> Address:
+def _address(line: Instruction, kind: str, rest: tuple[Operand, ...]) -> Address:
     if kind == "buffer":
-        return _buffer(line, rest, width)
+        return _buffer(line, rest)
     if kind == "scratch":
         return _scratch(line, rest)
     return _global(line, rest[0], rest[1] if len(rest) > 1 else None)
@@ -145,7 +159,7 @@ def _address(line: Instruction, kind: str, rest: tuple[Operand, ...], width: int
 
 @custom(
     *(f"{kind}_load_{size}" for kind in _KINDS for size in _LOADS),
-    *(f"{kind}_load_lds_{size}" for kind in ("buffer", "global") for size in ("dword", "dwordx3", "dwordx4")),
+    *(f"global_load_lds_{size}" for size in ("dword", "dwordx3", "dwordx4")),
     unit=VMEM,
     section="MUBUF, FLAT",
     signature="v : address",
@@ -156,19 +170,19 @@ def _load(line: Instruction, machine: Any) -> Step:
     name = name.removeprefix("lds_")
     size = _SIZES.get(name) or _SMALL[name.partition("_")[0]]
     target, rest = _parts(line, kind, "load", to_lds)
-    address = _address(line, kind, tuple(rest), size)
+    address = _address(line, kind, tuple(rest))
     read = machine.load_scratch if kind == "scratch" else machine.load_lanes
     if target is None:
         return _load_to_lds(line, machine, address, size)
-    first = target.index + (256 if target.kind == "a" else 0)
+    first = target.index + (VECTORS if target.kind == "a" else 0)
     count = max(1, size // 4)
     writes = Group.bit(target.kind, target.index, count)
     signed, half, high = name[0] == "s" and size < 4 and name[1] in "bs", "_d16" in name, name.endswith("_hi")
     if name.startswith("short"):
         signed = False
 
-    def complete(group: Group, where: Array, active: Array, mask: Array) -> None:
-        words = read(group, line, where, active, size)
+    def complete(group: Group, where: Array, room: Array, mask: Array) -> None:
+        words = _read(read, group, line, where, room, mask, size)
         before = group.enter(mask)
         if size < 4:
             value = words[:, :, 0]
@@ -187,27 +201,40 @@ def _load(line: Instruction, machine: Any) -> Step:
         group.mask, group.full = before
 
     def step(group: Group) -> None:
-        where, inside = address(group)
-        mask = group.mask
-        active = mask if inside.all() else mask & inside
-        machine.issue(group, group.vm, Pending(complete, (where, active, mask), writes))
+        where, room = address(group)
+        machine.issue(group, group.vm, Pending(complete, (where, room, group.mask), writes))
 
     return step
 
 
+def _read(read: Any, group: Group, line: Instruction, where: Array, room: Array, mask: Array, size: int) -> Array:
+    """uint32 [size, 64, words]; 0 for words past the end of a buffer."""
+    inside = room >= size
+    if inside.all():
+        whole: Array = read(group, line, where, mask, size)
+        return whole
+    if size > 4 and (mask & (room >= 4) & ~inside).any():
+        parts = [read(group, line, where + n, mask & (room >= n + 4), 4) for n in range(0, size, 4)]
+        return np.concatenate(parts, axis=2)
+    found: Array = read(group, line, where, mask & inside, size)
+    return found
+
+
 def _load_to_lds(line: Instruction, machine: Any, address: Address, size: int) -> Step:
     """From memory into the LDS at M0 + lane * size, without registers."""
+    if size < 4:
+        raise UnknownInstruction(f"bytes and halves that go to the LDS are not known, {line.where}")
     lds_offset = LANES.astype(I64) * size
 
-    def complete(group: Group, where: Array, active: Array, mask: Array, at: Array) -> None:
-        words = machine.load_lanes(group, line, where, active, size)
+    def complete(group: Group, where: Array, room: Array, mask: Array, at: Array) -> None:
+        words = _read(machine.load_lanes, group, line, where, room, mask, size)
         machine.write_shared(group, line, at + lds_offset, mask, words, size)
 
     def step(group: Group) -> None:
-        where, inside = address(group)
+        where, room = address(group)
         start = (group.s[M0] & U32(0xFFFF if machine.arch == "gfx942" else 0x3FFFF)).astype(I64) + _offset(line)
         at = np.broadcast_to(start, (group.size, 1))
-        machine.issue(group, group.vm, Pending(complete, (where, group.mask & inside, group.mask, at)))
+        machine.issue(group, group.vm, Pending(complete, (where, room, group.mask, at)))
 
     return step
 
@@ -223,23 +250,29 @@ def _store(line: Instruction, machine: Any) -> Step:
     size = _SIZES.get(name) or _SMALL[name.partition("_")[0]]
     data, rest = _parts(line, kind, "store", to_lds=False)
     assert data is not None
-    address = _address(line, kind, tuple(rest), size)
+    address = _address(line, kind, tuple(rest))
     write = machine.store_scratch if kind == "scratch" else machine.store_lanes
-    first = data.index + (256 if data.kind == "a" else 0)
+    first = data.index + (VECTORS if data.kind == "a" else 0)
     count, shift = max(1, size // 4), U32(16 if name.endswith("_hi") else 0)
 
-    def complete(group: Group, where: Array, active: Array, *words: Array) -> None:
-        write(group, line, where, active, np.stack(words, axis=2), size)
+    def complete(group: Group, where: Array, room: Array, mask: Array, *words: Array) -> None:
+        inside = room >= size
+        if size > 4 and (mask & ~inside).any():
+            for number, word in enumerate(words):
+                part = mask & (room >= 4 * number + 4)
+                write(group, line, where + 4 * number, part, word[:, :, None], 4)
+        else:
+            write(group, line, where, mask & inside, np.stack(words, axis=2), size)
 
     def step(group: Group) -> None:
-        where, inside = address(group)
+        where, room = address(group)
         words = [
             np.broadcast_to(
                 group.v[first + number] >> shift if shift else group.v[first + number], (group.size, 64)
             )
             for number in range(count)
         ]
-        machine.issue(group, group.vm, Pending(complete, (where, group.mask & inside, *words)))
+        machine.issue(group, group.vm, Pending(complete, (where, room, group.mask, *words)))
 
     return step
 
@@ -293,8 +326,8 @@ def _atomic(line: Instruction, machine: Any) -> Step:
         target = operands[0]
         operands = operands[1:] if returns else operands
         data, rest = operands[1], (operands[0], *operands[2:])
-    address = _address(line, kind, tuple(rest), size)
-    first, into = data.index, target.index
+    address = _address(line, kind, tuple(rest))
+    first, into = (one.index + (VECTORS if one.kind == "a" else 0) for one in (data, target))
     words = (1 if meaning else 2) * size // 4
 
     def change(old: int, given: list[int]) -> int:
@@ -325,9 +358,11 @@ def _atomic(line: Instruction, machine: Any) -> Step:
             group.mask, group.full = before_mask
 
     def step(group: Group) -> None:
-        where, inside = address(group)
+        where, room = address(group)
         given = [spread(group.v[first + number], group.size) for number in range(words)]
         writes = Group.bit("v", into, size // 4) if returns else 0
-        machine.issue(group, group.vm, Pending(complete, (where, group.mask & inside, group.mask, *given), writes))
+        machine.issue(
+            group, group.vm, Pending(complete, (where, group.mask & (room >= size), group.mask, *given), writes)
+        )
 
     return step

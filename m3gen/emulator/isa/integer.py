@@ -21,7 +21,7 @@ def carry(total: Array) -> tuple[Array, Array]:
 
 
 def signed24(x: Array) -> Array:
-    return (x.view(U32) << U32(8)).view(I32) >> I32(8)
+    return ((x & 0xFFFFFF) ^ 0x800000) - 0x800000
 
 
 def bit_field(x: Array, at: Array, width: Array, *, signed: bool) -> Array:
@@ -158,7 +158,7 @@ several(
         "v_mad_u64_u32": ("u64 lanes : u32 u32 u64", lambda x, y, z: _mad64(x, y, z)),
         "v_mad_i64_i32": (
             "i64 lanes : i32 i32 i64",
-            lambda x, y, z: (wide(x) * wide(y) + z, np.zeros((1, 64), bool)),
+            lambda x, y, z: _mad64_signed(x, y, z),
         ),
         "v_max3_u32": ("u32 : u32 u32 u32", lambda x, y, z: np.maximum(np.maximum(x, y), z)),
         "v_min3_u32": ("u32 : u32 u32 u32", lambda x, y, z: np.minimum(np.minimum(x, y), z)),
@@ -183,13 +183,21 @@ def _mad64(x: Array, y: Array, z: Array) -> tuple[Array, Array]:
     return total, total < z
 
 
+def _mad64_signed(x: Array, y: Array, z: Array) -> tuple[Array, Array]:
+    """The second result is bit 64 of the sum, its sign where it does not fit."""
+    product = wide(x) * wide(y)
+    total = product + z
+    overflow = ((product ^ total) & (z ^ total)) < 0
+    return total, (total < 0) ^ overflow
+
+
 def _median(x: Array, y: Array, z: Array) -> Array:
     return np.maximum(np.minimum(x, y), np.minimum(np.maximum(x, y), z))
 
 
-def _three_way(table: int, x: Array, y: Array, z: Array) -> Array:
+def three_way(table: int, x: Array, y: Array, z: Array) -> Array:
     """Every bit of the result is the bit of `table` that those of x, y and z number, x the highest."""
-    result = np.zeros((1, 1), U32)
+    result = x ^ x
     for number in range(8):
         if table >> number & 1:
             terms = [one if number & weight else ~one for one, weight in ((x, 4), (y, 2), (z, 1))]

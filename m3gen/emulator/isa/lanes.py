@@ -119,7 +119,9 @@ def _nothing(line: Instruction, machine: Any) -> Step:
 
 
 def swizzled(offset: int) -> Array:
-    """ds_swizzle_b32: the lane that each lane reads (DS, "DS_SWIZZLE_B32")."""
+    """ds_swizzle_b32: the lane that each lane reads (DS, "DS_SWIZZLE_B32"). `ValueError` for a rotation or an FFT."""
+    if offset >= 0xC000:
+        raise ValueError(f"swizzle {offset:#x}")
     if offset & 0x8000:
         quad = [(offset >> (2 * lane)) & 3 for lane in range(4)]
         return LANES // 4 * 4 + np.array(quad)[LANES % 4]

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from m3gen.emulator.group import F32, F64, U32, Array, Group, spread
+from m3gen.emulator.faults import UnknownInstruction
+from m3gen.emulator.group import F32, F64, I64, U32, Array, Group, spread
 from m3gen.emulator.isa.floating import BINARY, fma, fma16
-from m3gen.emulator.isa.integer import _three_way
+from m3gen.emulator.isa.integer import three_way
 from m3gen.emulator.operand import Operand
-from m3gen.emulator.operands import reader
+from m3gen.emulator.operands import clamped, plain, reader, saturated
 from m3gen.emulator.program import Instruction
 from m3gen.emulator.table import VALU, Step, custom
 
@@ -69,11 +70,11 @@ def _pair_of_registers(line: Instruction, machine: Any) -> Step:
             ]
         )
     low, top = halves
-    target = line.operands[0].index
+    target, finish = line.operands[0].index, clamped if line.modifiers.get("clamp") else _same
 
     def step(group: Group) -> None:
-        first = meaning(*[read(group) for read in low])
-        second = meaning(*[read(group) for read in top])
+        first = finish(meaning(*[read(group) for read in low]))
+        second = finish(meaning(*[read(group) for read in top]))
         group.put(target, first)
         group.put(target + 1, second)
 
@@ -105,8 +106,8 @@ _HALVES: dict[str, tuple[Any, Callable[..., Array]]] = {
     "fma_f16": (np.float16, fma16),
     "add_u16": (np.uint16, lambda x, y: x + y),
     "sub_u16": (np.uint16, lambda x, y: x - y),
-    "sub_i16": (np.uint16, lambda x, y: x - y),
-    "add_i16": (np.uint16, lambda x, y: x + y),
+    "sub_i16": (np.int16, lambda x, y: x - y),
+    "add_i16": (np.int16, lambda x, y: x + y),
     "mul_lo_u16": (np.uint16, lambda x, y: x * y),
     "mad_u16": (np.uint16, lambda x, y, z: x * y + z),
     "max_u16": (np.uint16, np.maximum),
@@ -119,9 +120,16 @@ _HALVES: dict[str, tuple[Any, Callable[..., Array]]] = {
 }
 
 
+_SATURATE = ("add_u16", "sub_u16", "sub_i16", "add_i16", "mad_u16")
+
+
 @custom(*(f"v_pk_{name}" for name in _HALVES), unit=VALU, section="VOP3P", signature="2 x 16 : 2 x 16")
 def _pair_of_halves(line: Instruction, machine: Any) -> Step:
-    kind, meaning = _HALVES[line.mnemonic.removeprefix("v_pk_")]
+    name = line.mnemonic.removeprefix("v_pk_")
+    kind, meaning = _HALVES[name]
+    clamp = bool(line.modifiers.get("clamp"))
+    if clamp and kind is not np.float16 and name not in _SATURATE:
+        raise UnknownInstruction(f"clamp on a result that has none, {line.where}")
     halves: list[list[Read]] = []
     for high in (False, True):
         picks, negative = _picks(line, high), _negative(line, high)
@@ -131,14 +139,25 @@ def _pair_of_halves(line: Instruction, machine: Any) -> Step:
     low, top = halves
     target = line.operands[0].index
 
-    def bits(value: Array) -> Array:
+    def result(group: Group, reads: list[Read]) -> Array:
+        sources = [read(group) for read in reads]
+        if not clamp:
+            value = meaning(*sources)
+        elif kind is np.float16:
+            value = clamped(meaning(*sources))
+        else:
+            value = saturated(meaning(*[source.astype(I64) for source in sources]), kind)
         return np.ascontiguousarray(value).view(np.uint16).astype(U32)
 
     def step(group: Group) -> None:
-        first = bits(meaning(*[read(group) for read in low]))
-        group.put(target, first | (bits(meaning(*[read(group) for read in top])) << U32(16)))
+        first, second = result(group, low), result(group, top)
+        group.put(target, first | (second << U32(16)))
 
     return step
+
+
+def _same(value: Array) -> Array:
+    return value
 
 
 def _half(operand: Operand, pick: int, kind: Any) -> Read:
@@ -159,9 +178,10 @@ def _mixed_to_half(line: Instruction, machine: Any) -> Step:
         for number, operand in enumerate(line.operands[1:])
     ]
     target, is_high = line.operands[0].index, line.mnemonic.endswith("hi_f16")
+    finish = clamped if line.modifiers.get("clamp") else _same
 
     def step(group: Group) -> None:
-        half = fma(*[read(group) for read in reads]).astype(np.float16).view(np.uint16).astype(U32)
+        half = finish(fma(*[read(group) for read in reads])).astype(np.float16).view(np.uint16).astype(U32)
         other = group.v[target] & U32(0x0000FFFF if is_high else 0xFFFF0000)
         group.put(target, other | (half << U32(16) if is_high else half))
 
@@ -207,11 +227,5 @@ def _dot(line: Instruction, machine: Any) -> Step:
 
 @custom("v_bitop3_b32", "v_bitop3_b16", unit=VALU, section="VOP3 (CDNA4)", signature="u32 : u32 u32 u32")
 def _bitop3(line: Instruction, machine: Any) -> Step:
-    table = int(str(line.modifiers["bitop3"]), 0)
-    reads = [reader(operand, "u32") for operand in line.operands[1:]]
-    target, keep = line.operands[0].index, U32(0xFFFFFFFF if line.mnemonic.endswith("32") else 0xFFFF)
-
-    def step(group: Group) -> None:
-        group.put(target, _three_way(table, *[read(group) for read in reads]) & keep)
-
-    return step
+    table, kind = int(str(line.modifiers["bitop3"]), 0), f"u{line.mnemonic[-2:]}"
+    return plain(line, f"{kind} : {kind} {kind} {kind}", lambda x, y, z: three_way(table, x, y, z))

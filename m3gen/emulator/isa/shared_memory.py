@@ -178,10 +178,11 @@ def _permute(line: Instruction, machine: Any) -> Step:
 
 @custom("ds_swizzle_b32", unit=LDS, section="DS", signature="v : v")
 def _swizzle(line: Instruction, machine: Any) -> Step:
-    data, target, offset = reader(line.operands[1], "u32"), line.operands[0].index, line.modifiers.get("offset", 0)
-    if not isinstance(offset, int):
-        raise UnknownInstruction(f"a swizzle that is no number, {line.where}")
-    lane = swizzled(offset)
+    data, target = reader(line.operands[1], "u32"), line.operands[0].index
+    try:
+        lane = swizzled(_swizzle_offset(line.modifiers.get("offset", 0)))
+    except ValueError as error:
+        raise UnknownInstruction(f"{error} is not known, {line.where}") from None
 
     def complete(group: Group, result: Array, mask: Array) -> None:
         before = group.enter(mask)
@@ -193,6 +194,36 @@ def _swizzle(line: Instruction, machine: Any) -> Step:
         machine.issue(group, group.lgkm, Pending(complete, (value[:, lane], group.mask), Group.bit("v", target)))
 
     return step
+
+
+_SWIZZLE = re.compile(r"swizzle\((\w+),(.*)\)")
+_BITS = {"0": (0, 0, 0), "1": (0, 1, 0), "p": (1, 0, 0), "i": (1, 0, 1)}  # and, or, xor
+
+
+def _swizzle_offset(text: object) -> int:
+    """The number that LLVM prints as a macro (LLVM, "Syntax of AMDGPU Instruction Modifiers", section "swizzle
+    pattern"). `ValueError` for what is none."""
+    if isinstance(text, int):
+        return text
+    match = _SWIZZLE.fullmatch(str(text))
+    if match is None:
+        raise ValueError(f"the swizzle {text}")
+    if match[1] == "BITMASK_PERM":
+        masks = [sum(_BITS[one][n] << 4 - at for at, one in enumerate(match[2].strip('"'))) for n in range(3)]
+        return masks[0] | masks[1] << 5 | masks[2] << 10
+    numbers = [int(one) for one in match[2].split(",")]
+    size = numbers[0]
+    if match[1] == "QUAD_PERM":
+        return 0x8000 | sum(lane << 2 * at for at, lane in enumerate(numbers))
+    if size not in (1, 2, 4, 8, 16, 32):
+        raise ValueError(f"the swizzle {text}")
+    if match[1] == "SWAP":
+        return 0x1F | size << 10
+    if match[1] == "REVERSE":
+        return 0x1F | size - 1 << 10
+    if match[1] == "BROADCAST":
+        return 0x20 - size | numbers[1] << 5
+    raise ValueError(f"the swizzle {text}")
 
 
 _ADDS: dict[str, Callable[[int, int], int]] = {
