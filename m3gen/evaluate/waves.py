@@ -104,7 +104,7 @@ def _step(line: Instruction, arch: str) -> _Step:
     writes = touched_destination(line) if unit == "matrix" else 0
     wait = counters(line) if unit == "wait" else None
     if line.mnemonic == "s_nop":
-        hold = _ISSUE * (1 + int(line.operands[0].text or 0)) if line.operands[0].text.isdigit() else hold
+        hold = _ISSUE * (1 + line.operands[0].value)
     return _Step(unit, hold, touched(line), writes, "sc0" in line.modifiers, wait)
 
 
