@@ -86,12 +86,12 @@ def _run(request: CompileRequest, result: CompileResult, number: int) -> dict[st
     started = time.perf_counter()
     try:
         launcher = getattr(load_module(render(op, problem, request.config)), op.name)
+        emulator = _emulator(result, number)
         for load in sample.loads(op, problem, request.config):
-            works = op.work(load, request.config)
-            emulator = _emulator(result, number)
+            emulator.profiles.clear()
             with emulator.attached():
                 launcher(**sample.materialise(op, load, request.config))
-            for key, work, profile in zip(keys, works, emulator.profiles, strict=True):
+            for key, work, profile in zip(keys, op.work(load, request.config), emulator.profiles, strict=True):
                 samples[key].append(_sample(profile, work, result.facts[key]))
     except Exception as error:  # of the kernel or of the emulator: the candidate can be predicted without
         return {key: {"dynamics_failed": one_line(error)} for key in keys}
@@ -116,24 +116,29 @@ def _sample(profile: Profile, work: Work, facts: KernelFacts) -> Sample:
 
 
 def _emulator(result: CompileResult, number: int) -> Emulator:
-    """Launches run the machine code that was compiled for those of the `number`-th problem, one after the other, and
-    of each only the first workgroups."""
+    """Launches run the machine code that was compiled for those of the `number`-th problem, in turn, and of each only
+    the first workgroups."""
     from m3gen.compiler import triton_adapter
     from m3gen.emulator.kernel import Code, Emulator
     from m3gen.emulator.program import parse
 
     cache = facts_cache(cache_dir() / "facts")
-    keys = result.keys[number]
-    compiled = iter(zip(keys, result.launches[number], strict=True))
+    compiled = tuple(zip(result.keys[number], result.launches[number], strict=True))
+    known: dict[str, Code] = {}
 
     class Known(Emulator):
         def code(self, kernel: Any, launch: Launch) -> Code:
-            key, real = next(compiled)
+            key, real = compiled[self.launches % len(compiled)]
             if real.kernel != launch.kernel or (assembly := cache.assembly(key)) is None:
                 raise ValueError(f"no machine code of {launch.kernel}")
-            signature = triton_adapter.specialise(kernel, real, architecture(self.arch)).source.signature
-            parameters = tuple(name for name, kind in signature.items() if kind != "constexpr")
-            facts = result.facts[key]
-            return Code(launch.kernel, assembly, parse(assembly), facts.num_warps, facts.shared_bytes, parameters)
+            if key not in known:
+                signature = triton_adapter.specialise(kernel, real, architecture(self.arch)).source.signature
+                parameters = tuple(name for name, kind in signature.items() if kind != "constexpr")
+                facts = result.facts[key]
+                known[key] = Code(
+                    launch.kernel, assembly, parse(assembly), facts.num_warps, facts.shared_bytes, parameters
+                )
+            return known[key]
 
-    return Known(result.facts[keys[0]].arch, late=False, profile=True, workgroups=_MOST_WORKGROUPS)
+    arch = result.facts[result.keys[number][0]].arch
+    return Known(arch, late=False, profile=True, workgroups=_MOST_WORKGROUPS)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from m3gen.evaluate.timing import Latencies
-from m3gen.evaluate.waves import Workgroup, simulate
+from m3gen.evaluate.waves import simulate
 from tests.evaluate.programs import END, LATENCIES, clocks, run, workgroup
 
 START = 97  # between workgroups
@@ -189,11 +189,10 @@ def test_a_barrier_does_not_wait_for_another_workgroup() -> None:
 
 # whatever the program
 
-LINES = st.sampled_from(
-    [ADD, "v_exp_f32 v2, v1\n", MFMA, OTHER_MFMA, "v_mov_b32 v20, v5\n", READ, LINE, "s_add_u32 s4, s4, 1\n"]
-    + ["global_load_dword v3, v30, s[0:1]\n", "s_load_dword s5, s[0:1], 0x0\n", "s_nop 3\n"]
-    + [DRAIN, "s_waitcnt vmcnt(2)\n", "s_waitcnt lgkmcnt(1)\n", "s_barrier\n"]
-)
+UNITS = [ADD, "v_exp_f32 v2, v1\n", MFMA, OTHER_MFMA, "v_mov_b32 v20, v5\n", "s_add_u32 s4, s4, 1\n", "s_nop 3\n"]
+LOADS = [READ, LINE, "global_load_dword v3, v30, s[0:1]\n", "s_load_dword s5, s[0:1], 0x0\n"]
+WAITS = [DRAIN, "s_waitcnt vmcnt(2)\n", "s_waitcnt lgkmcnt(1)\n", "s_barrier\n"]
+LINES = st.sampled_from([*UNITS, *LOADS, *WAITS])
 PROGRAMS = st.lists(LINES, max_size=40).map(lambda lines: "v_lshlrev_b32 v30, 7, v0\n" + "".join(lines) + DRAIN)
 NAMES = [one.name for one in fields(Latencies)]
 
