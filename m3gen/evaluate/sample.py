@@ -60,8 +60,9 @@ def _tensor(
         strides = _dense(shape)
     out = torch.empty_strided(shape, strides, dtype=like.dtype)
     if like.dtype.is_floating_point:
-        # Only where memory is read does the value matter, and there any will do.
-        out.copy_(torch.rand(shape, generator=generator).to(like.dtype))
+        # Any values will do; the rows of a table of positions may be alike.
+        rows = shape[0] if shape[0] < _POOL else 1
+        out.copy_(torch.rand((rows, *shape[1:]), generator=generator).to(like.dtype))
         return out
     out.zero_()
     blocks = -(-problem.context // problem.page_size)
