@@ -38,7 +38,7 @@ def trips(problem: Problem, config: Config) -> float:
     return max(work.loop_trips for work in ops.get(problem.op).work(problem, config))
 
 
-def arguments(problem: Problem, context: int = 1024) -> tuple[dict[str, Any], dict[str, Any]]:
+def arguments(problem: Problem, context: int = 4096) -> tuple[dict[str, Any], dict[str, Any]]:
     """Those made and those of the example, for one request."""
     op, config = ops.get(problem.op), default(problem)
     load = ExactProblem.of(problem, problem.query_len, context)
@@ -81,7 +81,7 @@ def test_loads_do_not_depend_on_that_of_the_problem() -> None:
 @over_all
 def test_arguments_are_those_of_the_example_but_for_the_pool(problem: Problem) -> None:
     made, example = arguments(problem)
-    pages = 1024 // problem.page_size
+    pages = 4096 // problem.page_size
     caches = ("k_cache", "index_cache", "source_k")
     whole = [len(example[name]) for name in caches if name in example]
     assert made.keys() == example.keys()
@@ -92,7 +92,7 @@ def test_arguments_are_those_of_the_example_but_for_the_pool(problem: Problem) -
             continue
         assert (value.dtype, value.device.type) == (like.dtype, "cpu")
         for one, of_example in zip(value.shape, like.shape, strict=True):
-            pool = next((size for size in whole if of_example >= 4096 and of_example % size == 0), None)
+            pool = next((size for size in whole if of_example % size == 0), None)
             assert one == (of_example if pool is None else of_example // pool * pages)
         if value.shape[1:] == like.shape[1:]:
             assert value.stride() == like.stride()
@@ -138,24 +138,55 @@ def test_lists_hold_the_last_blocks_and_then_nothing(pages: int, row: list[int])
 @over_all
 def test_pages_and_slots_exist(problem: Problem) -> None:
     made, _ = arguments(problem)
-    pages = 1024 // problem.page_size
+    pages = 4096 // problem.page_size
     bounds = {
         **dict.fromkeys(("block_table", "pairs", "index_pairs", "blocks", "index_blocks"), pages),
         **dict.fromkeys(("slots", "slot_mapping", "index_slot_mapping"), pages * problem.page_size),
         "positions": MINIMAX_M3.max_position,
         "topk_ids": pages,
-        "seq_lens": 1025,
+        "seq_lens": 4097,
     }
     for name, bound in bounds.items():
         if isinstance(made.get(name), torch.Tensor):
             assert 0 <= int(made[name].max()) < bound, name
 
 
+def test_requests_have_tokens_to_gather() -> None:
+    """All starts were once zero, and a gather was timed that found nothing to do."""
+    problem = next(one for one in PROBLEMS if one.op == "kv_gather")
+    load = ExactProblem.of(problem, 3, 1024)
+    starts = materialise(ops.get("kv_gather"), load, default(problem))["starts"]
+    assert starts.tolist() == [0, 1024, 2048, 3072]
+
+
+def test_every_integer_means_something() -> None:
+    """What is not named here is zero: write down what an op's new input means in `materialise`, then here."""
+    filled = {"block_table", "seq_lens", "starts", "topk_ids", "pairs", "index_pairs"}
+    filled |= {"slot_mapping", "index_slot_mapping", "positions"}
+    zero = {"blocks", "index_blocks", "ids", "arrived"}
+    examples = [ops.get(one.op).example(one, default(one)) for one in PROBLEMS]
+    integers = {
+        name
+        for example in examples
+        for name, value in example.items()
+        if isinstance(value, torch.Tensor) and not value.dtype.is_floating_point
+    }
+    assert integers - filled - zero == set()
+
+
 def test_a_table_of_positions_is_no_pool() -> None:
     [problem, *_] = [one for one in PROBLEMS if one.op == "qk_norm_rope_insert"]
     made, _ = arguments(problem)
     assert len(made["cos_sin_cache"]) == MINIMAX_M3.max_position
-    assert len(made["k_cache"]) == 8
+    assert len(made["k_cache"]) == 32
+
+
+def test_a_long_context_is_no_pool() -> None:
+    """Rows to gather into were once taken for a cache when there were 4,096 of them."""
+    problem = next(one for one in PROBLEMS if one.op == "kv_gather")
+    made, _ = arguments(problem, 4096)
+    assert len(made["k_out"]) == 4096
+    assert len(made["k_cache"]) == 32
 
 
 def test_what_is_not_an_input_of_a_kernel_is_finite_too() -> None:
