@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 # Scalar register numbers of the CDNA3 ISA reference guide, "Scalar operand encoding".
 VCC, TTMP, M0 = 106, 108, 124
@@ -34,7 +35,7 @@ class Operand:
 def parse_operand(text: str) -> Operand:
     """`ValueError` for what is none."""
     bare = text.strip()
-    signs: dict[str, bool] = {}
+    signs: dict[str, Any] = {}
     if bare.startswith("sext("):
         bare, signs["signed"] = bare[5:-1], True
     if bare.startswith("neg("):
@@ -67,7 +68,7 @@ def parse_operand(text: str) -> Operand:
     raise ValueError(f"{text!r} is no operand")
 
 
-def _register(bank: str, first: int, count: int, signs: Mapping[str, bool]) -> Operand:
+def _register(bank: str, first: int, count: int, signs: Mapping[str, Any]) -> Operand:
     if bank == "ttmp":
         return Operand("s", TTMP + first, count, **signs)
     return Operand(bank, first, count, **signs)
