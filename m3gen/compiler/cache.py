@@ -64,8 +64,8 @@ class FactsCache:
         entry = {"schema": _SCHEMA, "key": key, "sha": _sha(data), "facts": data}
         try:
             # The facts come last: an entry that is found has its assembly beside it.
-            _replace(self._path(key, ".s.gz"), gzip.compress(assembly.encode(), 6, mtime=0))
-            _replace(self._path(key, ".json"), json.dumps(entry, sort_keys=True).encode())
+            replace_file(self._path(key, ".s.gz"), gzip.compress(assembly.encode(), 6, mtime=0))
+            replace_file(self._path(key, ".json"), json.dumps(entry, sort_keys=True).encode())
         except OSError:
             return False
         return True
@@ -80,7 +80,8 @@ def _sha(facts: object) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def _replace(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, its folder with it; whoever reads meanwhile sees the old one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:

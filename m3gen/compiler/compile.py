@@ -120,7 +120,7 @@ def one_line(error: BaseException) -> str:
     """Type, first and last line of an exception: Triton prints an excerpt of the source in between."""
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith("Repro command")]
-    text = lines[0] if len(lines) < 2 else f"{lines[0]} {lines[-1]}" if lines else ""
+    text = " ".join(dict.fromkeys((*lines[:1], *lines[-1:])))
     return f"{type(error).__name__}: {text}"[:_REASON_CHARACTERS]
 
 

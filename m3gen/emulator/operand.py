@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 # Scalar register numbers of the CDNA3 ISA reference guide, "Scalar operand encoding".
 VCC, TTMP, M0 = 106, 108, 124
@@ -30,39 +32,33 @@ class Operand:
     text: str = ""
 
 
-@dataclass(frozen=True)
-class _Signs:
-    negated: bool = False
-    absolute: bool = False
-    signed: bool = False
-
-
 def parse_operand(text: str) -> Operand:
     """`ValueError` for what is none."""
-    bare, signs = text.strip(), _Signs()
+    bare = text.strip()
+    signs: dict[str, Any] = {}
     if bare.startswith("sext("):
-        bare, signs = bare[5:-1], replace(signs, signed=True)
+        bare, signs["signed"] = bare[5:-1], True
     if bare.startswith("neg("):
-        bare, signs = bare[4:-1], replace(signs, negated=True)
+        bare, signs["negated"] = bare[4:-1], True
     if bare.startswith("-") and not (_INTEGER.fullmatch(bare) or _FLOAT.fullmatch(bare)):
-        bare, signs = bare[1:], replace(signs, negated=True)
+        bare, signs["negated"] = bare[1:], True
     if bare.startswith("|"):
-        bare, signs = bare.strip("|"), replace(signs, absolute=True)
+        bare, signs["absolute"] = bare.strip("|"), True
     if bare in _NAMED:
         index, count = _NAMED[bare]
-        return Operand("s", index, count, **asdict(signs))
+        return Operand("s", index, count, **signs)
     if bare in _EXEC:
         index, count = _EXEC[bare]
-        return Operand("exec", index, count, **asdict(signs))
+        return Operand("exec", index, count, **signs)
     if match := _RANGE.fullmatch(bare):
         first, last = int(match[2]), int(match[3])
         return _register(match[1], first, last - first + 1, signs)
     if match := _SINGLE.fullmatch(bare):
         return _register(match[1], int(match[2]), 1, signs)
     if _INTEGER.fullmatch(bare):
-        return Operand("int", value=int(bare, 0), **asdict(signs))
+        return Operand("int", value=int(bare, 0), **signs)
     if _FLOAT.fullmatch(bare):
-        return Operand("float", value=float(bare), **asdict(signs))
+        return Operand("float", value=float(bare), **signs)
     if bare in ("off", "scc"):
         return Operand(bare)
     if bare.startswith("("):  # a difference of labels
@@ -72,7 +68,7 @@ def parse_operand(text: str) -> Operand:
     raise ValueError(f"{text!r} is no operand")
 
 
-def _register(bank: str, first: int, count: int, signs: _Signs) -> Operand:
+def _register(bank: str, first: int, count: int, signs: Mapping[str, Any]) -> Operand:
     if bank == "ttmp":
-        return Operand("s", TTMP + first, count, **asdict(signs))
-    return Operand(bank, first, count, **asdict(signs))
+        return Operand("s", TTMP + first, count, **signs)
+    return Operand(bank, first, count, **signs)

@@ -98,7 +98,7 @@ class Recorder:
             if wanted:
                 kept.append(keys)
                 if sum(map(len, kept)) > _MOST_KEYS:
-                    kept[:] = [np.unique(np.concatenate(kept))]
+                    kept[:] = [_distinct(np.concatenate(kept))]
         self._note(group, line, width * np.count_nonzero(active, axis=1), lines=fresh.sum(axis=1))
 
     def scratch(self, group: Group, line: Instruction, active: Array, width: int) -> None:
@@ -155,12 +155,20 @@ class Recorder:
 
 def _footprint(read: list[Array], written: list[Array]) -> Footprint:
     nothing = np.zeros(0, I64)
-    keys = [np.unique(np.concatenate([nothing, *kept])) for kept in (read, written)]
-    lines = [np.unique(each & ((1 << _LINE_BITS) - 1)) for each in keys]
-    by_workgroup = np.unique(np.concatenate(keys)) >> _LINE_BITS
+    keys = [_distinct(np.concatenate([nothing, *kept])) for kept in (read, written)]
+    lines = [_distinct(each & ((1 << _LINE_BITS) - 1)) for each in keys]
+    by_workgroup = _distinct(np.concatenate(keys)) >> _LINE_BITS
     return Footprint(
         read_lines=len(lines[0]),
         written_lines=len(lines[1]),
-        lines=len(np.unique(np.concatenate(lines))),
+        lines=len(_distinct(np.concatenate(lines))),
         workgroup_lines=np.bincount(by_workgroup) if len(by_workgroup) else nothing,
     )
+
+
+def _distinct(keys: Array) -> Array:
+    """Each once, in order. `np.unique` hashes integers, which takes many times as long on this many."""
+    keys = np.sort(keys)
+    fresh = np.ones(len(keys), bool)
+    fresh[1:] = keys[1:] != keys[:-1]
+    return keys[fresh]

@@ -6,14 +6,17 @@ import json
 import time
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from m3gen.codegen.launch import Launch
+from m3gen.compiler.cache import replace_file
 from m3gen.compiler.candidate import compile_candidate, facts_cache
+from m3gen.compiler.compile import one_line
 from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.request import CompileRequest, CompileResult
 from m3gen.evaluate.dynamics import DYNAMICS, Dynamics, Sample
-from m3gen.evaluate.timing import AMD, TIMINGS
+from m3gen.evaluate.timing import AMD
 from m3gen.ops.base import Work
 from m3gen.paths import cache_dir
 from m3gen.targets import Vendor, architecture
@@ -27,63 +30,71 @@ _MOST_COPIES = 4
 
 
 def judge_candidate(request: CompileRequest) -> CompileResult:
-    """The pool's handler: `compile_candidate`, with `Dynamics` in the facts' `extra` where there is an emulator.
+    """The pool's handler: `compile_candidate`, then `observed`."""
+    return observed(request, compile_candidate(request))
+
+
+def observed(request: CompileRequest, result: CompileResult) -> CompileResult:
+    """The result with `Dynamics` in the facts' `extra` where there is an emulator for the machine code.
 
     A kernel whose run fails has none and is predicted from its instructions alone; the reason is in
     `extra["dynamics_failed"]`.
     """
-    result = compile_candidate(request)
     if not result.ok or architecture(request.problems[0].arch).vendor is not Vendor.AMD:
         return result
-    found = _dynamics(request, result)
-    facts = {
-        key: replace(one, extra={**one.extra, **found[key]}) if key in found else one
-        for key, one in result.facts.items()
-    }
+    found: dict[str, dict[str, Any]] = {}
+    # Problems of one signature mostly run the same kernels; of those that do, one is enough.
+    for number in {keys: number for number, keys in enumerate(result.keys)}.values():
+        found |= _dynamics(request, result, number)
+    facts = {key: replace(one, extra={**one.extra, **found[key]}) for key, one in result.facts.items()}
     return replace(result, facts=facts)
 
 
-def _dynamics(request: CompileRequest, result: CompileResult) -> dict[str, dict[str, Any]]:
-    """By key of the facts. Known ones are in the cache; they depend on the code and on the version of the constants."""
-    keys = list(dict.fromkeys(key for keys in result.keys for key in keys))
-    folder = cache_dir() / "dynamics" / TIMINGS[Vendor.AMD].version
-    known: dict[str, dict[str, Any]] = {}
-    for key in keys:
-        with suppress(OSError, ValueError):
-            known[key] = json.loads((folder / f"{key}.json").read_text())
-    if len(known) == len(keys):
-        return known
-    found = _run(request, result)
-    folder.mkdir(parents=True, exist_ok=True)
-    for key, value in found.items():
-        partial = folder / f".{key}.{time.monotonic_ns()}"
-        partial.write_text(json.dumps(value))
-        partial.replace(folder / f"{key}.json")
-    return {**known, **found}
+def _dynamics(request: CompileRequest, result: CompileResult, number: int) -> dict[str, dict[str, Any]]:
+    """By key, for the kernels of the `number`-th problem: from the cache, where they are kept by the version of the
+    constants, or from running them. What fails is not kept; where the cache cannot be written nothing is."""
+    folder = cache_dir() / "dynamics" / AMD.version
+    keys = result.keys[number]
+    known = {key: found for key in keys if (found := _read(folder / f"{key}.json")) is not None}
+    if len(known) < len(set(keys)):
+        for key, found in _run(request, result, number).items():
+            if key not in known and DYNAMICS in found:
+                with suppress(OSError):
+                    replace_file(folder / f"{key}.json", json.dumps(found).encode())
+            known.setdefault(key, found)
+    return known
 
 
-def _run(request: CompileRequest, result: CompileResult) -> dict[str, dict[str, Any]]:
+def _read(path: Path) -> dict[str, Any] | None:
+    """What an earlier run found out; None when there was none, or when the file is not what it wrote."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_bytes())
+        Dynamics.from_dict(found[DYNAMICS])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return found
+
+
+def _run(request: CompileRequest, result: CompileResult, number: int) -> dict[str, dict[str, Any]]:
+    """By key of the facts, for the kernels of the `number`-th problem."""
     from m3gen import ops
     from m3gen.codegen import load_module, render
-    from m3gen.emulator.faults import EmulationError
-    from m3gen.errors import UserError
     from m3gen.evaluate import sample
 
-    op, problem = ops.get(request.op), request.problems[-1]
-    last = result.keys[-1]
-    samples: dict[str, list[Sample]] = {key: [] for key in last}
+    op, problem, keys = ops.get(request.op), request.problems[number], result.keys[number]
+    samples: dict[str, list[Sample]] = {key: [] for key in keys}
     started = time.perf_counter()
     try:
         launcher = getattr(load_module(render(op, problem, request.config)), op.name)
+        emulator = _emulator(result, number)
         for load in sample.loads(op, problem, request.config):
-            works = op.work(load, request.config)
-            emulator = _emulator(result, last)
+            emulator.profiles.clear()
             with emulator.attached():
                 launcher(**sample.materialise(op, load, request.config))
-            for key, work, profile in zip(last, works, emulator.profiles, strict=True):
+            for key, work, profile in zip(keys, op.work(load, request.config), emulator.profiles, strict=True):
                 samples[key].append(_sample(profile, work, result.facts[key]))
-    except (EmulationError, UserError, ValueError) as error:
-        return {key: {"dynamics_failed": f"{type(error).__name__}: {error}"} for key in last}
+    except Exception as error:  # of the kernel or of the emulator: the candidate can be predicted without
+        return {key: {"dynamics_failed": one_line(error)} for key in keys}
     seconds = time.perf_counter() - started
     return {key: {DYNAMICS: Dynamics(tuple(found), seconds).to_dict()} for key, found in samples.items()}
 
@@ -104,23 +115,30 @@ def _sample(profile: Profile, work: Work, facts: KernelFacts) -> Sample:
     return Sample(work.loop_trips, {copies: run.clocks for copies, run in runs.items()}, runs[1].busy)
 
 
-def _emulator(result: CompileResult, keys: tuple[str, ...]) -> Emulator:
-    """Launches run the machine code that was compiled for them, in the order of `keys`, their first workgroups only."""
+def _emulator(result: CompileResult, number: int) -> Emulator:
+    """Launches run the machine code that was compiled for those of the `number`-th problem, in turn, and of each only
+    the first workgroups."""
     from m3gen.compiler import triton_adapter
     from m3gen.emulator.kernel import Code, Emulator
     from m3gen.emulator.program import parse
 
     cache = facts_cache(cache_dir() / "facts")
-    compiled = iter(zip(keys, result.launches[-1], strict=True))
+    compiled = tuple(zip(result.keys[number], result.launches[number], strict=True))
+    known: dict[str, Code] = {}
 
     class Known(Emulator):
         def code(self, kernel: Any, launch: Launch) -> Code:
-            key, real = next(compiled)
+            key, real = compiled[self.launches % len(compiled)]
             if real.kernel != launch.kernel or (assembly := cache.assembly(key)) is None:
                 raise ValueError(f"no machine code of {launch.kernel}")
-            signature = triton_adapter.specialise(kernel, real, architecture(self.arch)).source.signature
-            parameters = tuple(name for name, kind in signature.items() if kind != "constexpr")
-            facts = result.facts[key]
-            return Code(launch.kernel, assembly, parse(assembly), facts.num_warps, facts.shared_bytes, parameters)
+            if key not in known:
+                signature = triton_adapter.specialise(kernel, real, architecture(self.arch)).source.signature
+                parameters = tuple(name for name, kind in signature.items() if kind != "constexpr")
+                facts = result.facts[key]
+                known[key] = Code(
+                    launch.kernel, assembly, parse(assembly), facts.num_warps, facts.shared_bytes, parameters
+                )
+            return known[key]
 
-    return Known(result.facts[keys[0]].arch, late=False, profile=True, workgroups=_MOST_WORKGROUPS)
+    arch = result.facts[result.keys[number][0]].arch
+    return Known(arch, late=False, profile=True, workgroups=_MOST_WORKGROUPS)

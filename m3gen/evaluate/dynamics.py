@@ -41,7 +41,9 @@ class Dynamics:
         return sum(_split([(one.trips, one.busy.get(UNITS[term], 0.0)) for one in self.samples], trips))
 
     def to_dict(self) -> dict[str, Any]:
+        """As JSON gives it back."""
         found = asdict(self)
+        found["samples"] = list(found["samples"])
         for sample in found["samples"]:
             sample["clocks"] = {str(copies): clocks for copies, clocks in sample["clocks"].items()}
         return found

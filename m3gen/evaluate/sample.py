@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _MOST_TRIPS = 8
 _MOST_PAGES = 512
-_POOL = 1 << 12  # an extent from here on counts pages of a cache, or their tokens
+_CACHES = ("k_cache", "source_k")  # of as many pages as the pool has
+_LONG_TABLE = 1 << 12
 
 
 def loads(op: Op, problem: Problem, config: Config) -> Iterator[Problem]:
@@ -40,8 +41,7 @@ def materialise(op: Op, problem: Problem, config: Config) -> dict[str, Any]:
     example = op.example(problem, config)
     blocks = -(-problem.context // problem.page_size)
     pages = max(1, problem.rows // problem.query_len) * blocks
-    extents = {one for value in example.values() if isinstance(value, torch.Tensor) for one in value.shape}
-    pool = min((one for one in extents if one >= _POOL), default=0)  # tokens are a multiple of the pages
+    pool = next((len(example[name]) for name in _CACHES if name in example), 0)
     generator = torch.Generator().manual_seed(0)
     return {
         name: _tensor(name, value, problem, pages, pool, generator) if isinstance(value, torch.Tensor) else value
@@ -54,14 +54,16 @@ def _tensor(
 ) -> torch.Tensor:
     import torch
 
-    shape = [pages * (one // pool) if pool and one >= _POOL and one % pool == 0 else one for one in like.shape]
+    # Tokens of the pool are a multiple of its pages.
+    shape = [pages * (one // pool) if pool and one >= pool and one % pool == 0 else one for one in like.shape]
     strides = list(like.stride())
     if shape[1:] != list(like.shape[1:]):  # a plane of tokens: as wide as the pool is
         strides = _dense(shape)
     out = torch.empty_strided(shape, strides, dtype=like.dtype)
     if like.dtype.is_floating_point:
-        # Only where memory is read does the value matter, and there any will do.
-        out.copy_(torch.rand(shape, generator=generator).to(like.dtype))
+        # Any values will do; the rows of a table of positions may be alike.
+        rows = shape[0] if shape[0] < _LONG_TABLE else 1
+        out.copy_(torch.rand((rows, *shape[1:]), generator=generator).to(like.dtype))
         return out
     out.zero_()
     blocks = -(-problem.context // problem.page_size)
@@ -70,13 +72,15 @@ def _tensor(
         out[:, :blocks] = torch.arange(rows * blocks, dtype=out.dtype).view(rows, blocks)
     elif name == "seq_lens":
         out.fill_(problem.context)
+    elif name == "starts":  # of each request's tokens, and the end of the last one's
+        out.copy_(problem.context * torch.arange(out.numel(), dtype=out.dtype))
     elif name == "topk_ids":
         count = min(out.shape[-1], blocks)
         out.fill_(-1)
         out[..., :count] = torch.arange(blocks - count, blocks, dtype=out.dtype)
     elif name in ("pairs", "index_pairs"):
         out[..., -1] = pages - 1  # from the first page to the last
-    elif name in ("slots", "slot_mapping", "positions"):
+    elif name in ("slot_mapping", "index_slot_mapping", "positions"):
         out.copy_(torch.arange(out.numel(), dtype=out.dtype).view(shape))
     return out
 

@@ -22,6 +22,9 @@ from m3gen.evaluate.timing import Latencies
 
 _SIMDS = 4
 _ISSUE = 4  # clocks between two instructions of one wave: the four SIMDs take turns (CDNA3 ISA guide, chapter 3)
+# Units, and the number of each: what every SIMD has, what there is once.
+_UNITS = ("valu",) * _SIMDS + ("salu",) * _SIMDS + ("matrix",) * _SIMDS + ("lds", "vmem")
+_VALU, _SALU, _MATRIX, _LDS, _VMEM = (_UNITS.index(name) for name in ("valu", "salu", "matrix", "lds", "vmem"))
 _START = 97  # clocks between the starts of workgroups, so that they do not run in step
 
 
@@ -38,7 +41,7 @@ class Simulated:
 class _Step:
     """An instruction as the simulation sees it."""
 
-    unit: str
+    unit: str  # as the profile calls it, transcendentals among "valu"
     hold: float
     registers: int
     writes: int  # of the matrix unit: its result
@@ -46,7 +49,7 @@ class _Step:
     wait: tuple[int | None, int | None] | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class _Wave:
     """`at` in its trace; `results`: (registers, clock) of matrix products under way."""
 
@@ -104,7 +107,8 @@ def _step(line: Instruction, arch: str) -> _Step:
     writes = touched_destination(line) if unit == "matrix" else 0
     wait = counters(line) if unit == "wait" else None
     if line.mnemonic == "s_nop":
-        hold = _ISSUE * (1 + int(line.operands[0].text or 0)) if line.operands[0].text.isdigit() else hold
+        hold = _ISSUE * (1 + line.operands[0].value)
+    unit = "valu" if unit == "transcendental" else unit
     return _Step(unit, hold, touched(line), writes, "sc0" in line.modifiers, wait)
 
 
@@ -121,8 +125,8 @@ class _Unit:
 
     def __init__(self, steps: Sequence[_Step], waves: Sequence[_Wave], latencies: Latencies) -> None:
         self._steps, self._waves, self._latencies = steps, waves, latencies
-        self._free: dict[tuple[str, int], float] = {}
-        self._busy: dict[tuple[str, int], float] = {}
+        self._free = [0.0] * len(_UNITS)
+        self._busy = [0.0] * len(_UNITS)
         self._arrived: dict[int, list[int]] = {}
         self._left: dict[int, int] = {}
         for wave in waves:
@@ -134,23 +138,25 @@ class _Unit:
         end = 0.0
         while ready:
             now, number = heapq.heappop(ready)
-            wave = self._waves[number]
-            if wave.at == len(wave.steps):
-                end = max(end, now)
-                self._left[wave.workgroup] -= 1
-            else:
+            while True:
+                wave = self._waves[number]
+                if wave.at == len(wave.steps):
+                    end = max(end, now)
+                    self._left[wave.workgroup] -= 1
+                    break
                 step = self._steps[wave.steps[wave.at]]
                 following = self._issue(wave, step, now)
                 wave.at += 1
-                if step.unit != "barrier":
-                    heapq.heappush(ready, (following, number))
-                    continue
-                self._arrived.setdefault(wave.workgroup, []).append(number)
+                if step.unit == "barrier":
+                    self._arrived.setdefault(wave.workgroup, []).append(number)
+                    break
+                now, number = heapq.heappushpop(ready, (following, number))
             for released in self._released(wave.workgroup):
                 heapq.heappush(ready, (now + _ISSUE, released))
         busy: dict[str, float] = {}
-        for (unit, _), clocks in self._busy.items():
-            busy[unit] = max(busy.get(unit, 0.0), clocks)
+        for unit, clocks in zip(_UNITS, self._busy, strict=True):
+            if clocks:
+                busy[unit] = max(busy.get(unit, 0.0), clocks)
         return Simulated(end, busy)
 
     def _released(self, workgroup: int) -> list[int]:
@@ -164,36 +170,36 @@ class _Unit:
     def _issue(self, wave: _Wave, step: _Step, now: float) -> float:
         """Take the unit; the clock at which the wave may go on."""
         unit, late = step.unit, self._latencies
+        if wave.results:
+            now = self._depends(wave, step, now)
+        if unit == "valu":
+            return self._take(_VALU + wave.simd, now, step.hold) + step.hold
+        if unit == "matrix":
+            start = self._take(_MATRIX + wave.simd, now, step.hold)
+            wave.results.append((step.writes, start + step.hold))
+            return start + _ISSUE
+        if unit == "lds":
+            least = wave.passes[wave.at] - wave.conflicts[wave.at]
+            hold = max(least + late.conflict * wave.conflicts[wave.at], _ISSUE)
+            wave.lgkm.append(_last(wave.lgkm, self._take(_LDS, now, hold) + hold + late.shared))
+            return now + _ISSUE
+        if unit == "vmem":
+            lines = wave.lines[wave.at]
+            hold = max(lines, _ISSUE)
+            latency = late.near if lines <= 1 else late.coherent if step.coherent else late.far
+            wave.vm.append(_last(wave.vm, self._take(_VMEM, now, hold) + hold + latency))
+            return now + _ISSUE
+        if unit in ("salu", "branch", "smem"):
+            start = self._take(_SALU + wave.simd, now, _ISSUE)
+            if unit == "smem":
+                wave.lgkm.append(_last(wave.lgkm, start + late.scalar))
+            return start + (late.branch if unit == "branch" else _ISSUE)
         if step.wait is not None:
             for queue, left in zip((wave.vm, wave.lgkm), step.wait, strict=True):
                 if left is not None:
                     while len(queue) > left:
                         now = max(now, queue.popleft())
             return now + _ISSUE
-        if wave.results:
-            now = self._depends(wave, step, now)
-        if unit == "lds":
-            least = wave.passes[wave.at] - wave.conflicts[wave.at]
-            hold = max(least + late.conflict * wave.conflicts[wave.at], _ISSUE)
-            wave.lgkm.append(_last(wave.lgkm, self._take(unit, 0, now, hold) + hold + late.shared))
-            return now + _ISSUE
-        if unit == "vmem":
-            lines = wave.lines[wave.at]
-            hold = max(lines, _ISSUE)
-            latency = late.near if lines <= 1 else late.coherent if step.coherent else late.far
-            wave.vm.append(_last(wave.vm, self._take(unit, 0, now, hold) + hold + latency))
-            return now + _ISSUE
-        if unit == "matrix":
-            start = self._take(unit, wave.simd, now, step.hold)
-            wave.results.append((step.writes, start + step.hold))
-            return start + _ISSUE
-        if unit in ("valu", "transcendental"):
-            return self._take("valu", wave.simd, now, step.hold) + step.hold
-        if unit in ("salu", "branch", "smem"):
-            start = self._take("salu", wave.simd, now, _ISSUE)
-            if unit == "smem":
-                wave.lgkm.append(_last(wave.lgkm, start + late.scalar))
-            return start + (late.branch if unit == "branch" else _ISSUE)
         return now + step.hold
 
     def _depends(self, wave: _Wave, step: _Step, now: float) -> float:
@@ -207,12 +213,13 @@ class _Unit:
         wave.results = [one for one in wave.results if one[1] + latency > start]
         return start
 
-    def _take(self, unit: str, simd: int, now: float, hold: float) -> float:
+    def _take(self, unit: int, now: float, hold: float) -> float:
         """When the unit starts on what came to it at `now`."""
-        place = (unit, simd)
-        start = max(now, self._free.get(place, 0.0))
-        self._free[place] = start + hold
-        self._busy[place] = self._busy.get(place, 0.0) + hold
+        start = self._free[unit]
+        if start < now:
+            start = now
+        self._free[unit] = start + hold
+        self._busy[unit] += hold
         return start
 
 

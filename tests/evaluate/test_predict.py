@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts, LoopFacts
-from m3gen.evaluate.predict import TERMS, predict
+from m3gen.evaluate.dynamics import DYNAMICS, Dynamics, Sample
+from m3gen.evaluate.predict import SWITCHES, TERMS, predict
 from m3gen.evaluate.timing import TIMINGS
 from m3gen.ops.base import Work
 from m3gen.spec import Status
@@ -62,6 +63,16 @@ WORK = Work(
     flops=1e9,
     loop_trips=4,
 )
+# 1,000 clocks and 2,000 an iteration; two workgroups on a compute unit half as long again.
+SEEN = Dynamics(
+    (
+        Sample(2, {1: 5000.0, 2: 7500.0}, {"valu": 800.0, "matrix": 200.0, "lds": 600.0}),
+        Sample(4, {1: 9000.0, 2: 13500.0}, {"valu": 1600.0, "matrix": 400.0, "lds": 1200.0}),
+    ),
+    0.1,
+)
+SIMULATED = replace(FACTS, extra={DYNAMICS: SEEN.to_dict()})
+CLOCKS_PER_US = MI300X.clock_hz / 1e6
 
 
 def launch(programs: int = 256) -> Launch:
@@ -160,6 +171,70 @@ def test_launches_add_up() -> None:
 def test_work_of_another_kernel_is_refused() -> None:
     with pytest.raises(ValueError, match="merge"):
         predict([launch()], [FACTS], [replace(WORK, kernel="merge")], MI300X)
+
+
+def test_idle_programs_take_no_place() -> None:
+    terms = predict([launch(1024)], [FACTS], [replace(WORK, idle=0.75)], MI300X).terms
+    assert terms == predict([launch(256)], [FACTS], [WORK], MI300X).terms
+    assert predict([launch(1)], [FACTS], [replace(WORK, idle=0.9)], MI300X).terms["schedule"] > 0
+
+
+def test_a_round_before_which_nothing_streams_is_the_start() -> None:
+    """What stands outside of the loop and two loads; it is added to the memory's time, not laid over it."""
+    slow = replace(WORK, streamed_bytes=1e9, read_bytes=1e9)
+    evaluation = predict([launch()], [FACTS], [slow], MI300X)
+    terms = evaluation.terms
+    assert terms["start"] > 2 * TIMINGS[MI300X.architecture.vendor].memory_latency_us
+    assert evaluation.value_us is not None
+    assert evaluation.value_us >= terms["launch"] + terms["start"] + terms["memory"]
+
+
+@pytest.mark.parametrize("name", ["MI300X", "H200"])
+def test_conversions_issue_at_their_own_rate(name: str) -> None:
+    gpu = device(name)
+    timing, count = TIMINGS[gpu.architecture.vendor], 400
+    more = with_loop(mix={**LOOP.mix, "convert": count})
+    programs = gpu.compute_units  # one on each: four waves, one on a SIMD
+    few, many = (predict([launch(programs)], [one], [WORK], gpu).terms["issue"] for one in (with_loop(), more))
+    clocks = (many - few) * gpu.clock_hz / 1e6
+    assert clocks == pytest.approx(WORK.loop_trips * count * timing.convert_cycles, rel=1e-3)
+
+
+# where the machine code was run
+
+
+@pytest.mark.parametrize(("programs", "clocks"), [(304, 9000), (608, 13500), (609, 13500 + 9000), (1216, 27000)])
+def test_a_round_takes_as_long_as_its_simulation(programs: int, clocks: float) -> None:
+    """304 compute units, two workgroups each; four iterations."""
+    terms = predict([launch(programs)], [SIMULATED], [WORK], MI300X).terms
+    assert terms["schedule"] == pytest.approx(clocks / CLOCKS_PER_US, abs=1e-3)
+
+
+def test_more_iterations_than_were_run_lie_on_the_line() -> None:
+    terms = predict([launch(304)], [SIMULATED], [replace(WORK, loop_trips=100)], MI300X).terms
+    assert terms["schedule"] == pytest.approx(201000 / CLOCKS_PER_US, abs=1e-3)
+    assert terms["start"] == pytest.approx(1000 / CLOCKS_PER_US, abs=1e-3)
+
+
+def test_units_are_as_busy_as_they_were_seen_and_latency_is_the_rest() -> None:
+    """Two workgroups of four waves: their vector instructions meet on four SIMDs, their LDS accesses in one LDS."""
+    terms = predict([launch(608)], [SIMULATED], [WORK], MI300X).terms
+    found = {name: terms[name] * CLOCKS_PER_US for name in ("issue", "matrix", "shared", "latency")}
+    assert found == pytest.approx({"issue": 3200, "matrix": 800, "shared": 2400, "latency": 13500 - 3200}, abs=0.5)
+
+
+def test_without_the_simulation_facts_alone_count() -> None:
+    bare = predict([launch(609)], [FACTS], [WORK], MI300X)
+    assert predict([launch(609)], [SIMULATED], [WORK], MI300X).value_us != bare.value_us
+    assert predict([launch(609)], [SIMULATED], [WORK], MI300X, without=frozenset({"simulation"})) == bare
+
+
+@pytest.mark.parametrize("term", SWITCHES)
+def test_a_unit_that_is_left_out_leaves_the_simulation_out_too(term: str) -> None:
+    """The others can be left out of what was simulated."""
+    without = frozenset({term})
+    found, bare = (predict([launch(609)], [one], [WORK], MI300X, without=without) for one in (SIMULATED, FACTS))
+    assert (found == bare) == (term in ("issue", "matrix", "shared", "latency", "simulation"))
 
 
 @given(st.sampled_from(sorted(DEVICES)), st.integers(1, 4096), st.floats(1e3, 1e10))

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from m3gen import ops
+from m3gen.compiler.pool import WorkerPool
+from m3gen.compiler.request import CompileRequest, CompileResult
+from m3gen.emulator.faults import Hang
+from m3gen.emulator.kernel import Emulator
+from m3gen.evaluate import candidate
+from m3gen.evaluate.candidate import judge_candidate, observed
+from m3gen.evaluate.dynamics import dynamics_of
+from m3gen.evaluate.evaluation import Evaluation
+from m3gen.evaluate.predict import predict
+from m3gen.ops.coverage import QUICK
+from m3gen.spec import Status
+from m3gen.targets import default_device
+from tests.evaluate.compiled import result as answered
+
+DEVICE = default_device("gfx942")
+OP = ops.get("kv_gather")
+
+
+def request() -> CompileRequest:
+    """Two loads, so far apart that other code serves each."""
+    problem = next(QUICK.problems([OP], DEVICE))
+    loads = tuple(OP.canonical(problem.with_load(rows, context)) for rows, context in ((1, 2048), (256, 131072)))
+    return CompileRequest(OP.name, loads, OP.default(problem, DEVICE))
+
+
+REQUEST = request()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("M3GEN_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def judged(home: Path) -> CompileResult:
+    return judge_candidate(REQUEST)
+
+
+@pytest.fixture
+def kept(home: Path, judged: CompileResult) -> Iterator[list[Path]]:
+    """The files of what was found out; whatever a test does to them is undone."""
+    files = sorted((home / "dynamics" / candidate.AMD.version).glob("*.json"))
+    texts = {path: path.read_bytes() for path in files}
+    yield files
+    for path, text in texts.items():
+        path.write_bytes(text)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kernels that were run, in order."""
+    ran: list[str] = []
+    execute = Emulator.execute
+
+    def counted(self: Emulator, code: Any, *rest: Any) -> None:
+        ran.append(code.name)
+        execute(self, code, *rest)
+
+    monkeypatch.setattr(Emulator, "execute", counted)
+    return ran
+
+
+def bare(result: CompileResult) -> CompileResult:
+    return replace(result, facts={key: replace(one, extra={}) for key, one in result.facts.items()})
+
+
+def predicted(result: CompileResult, number: int = 0, **options: Any) -> Evaluation:
+    facts = [result.facts[key] for key in result.keys[number]]
+    work = OP.work(REQUEST.problems[number], REQUEST.config)
+    return predict(result.launches[number], facts, work, DEVICE, **options)
+
+
+def extras(result: CompileResult) -> dict[str, Any]:
+    return {key: one.extra for key, one in result.facts.items()}
+
+
+def test_a_kernel_is_run_at_two_loads(judged: CompileResult) -> None:
+    found = dynamics_of(judged.facts[judged.keys[0][0]])
+    assert found is not None
+    few, many = found.samples
+    assert 0 < few.trips < many.trips
+    assert few.clocks[1] < many.clocks[1]
+    assert list(few.clocks.values()) == sorted(few.clocks.values())
+    assert found.seconds > 0
+
+
+def test_a_prediction_is_made_from_what_was_seen(judged: CompileResult) -> None:
+    assert predicted(judged).value_us != predicted(bare(judged)).value_us
+    without = frozenset({"simulation"})
+    assert (
+        predicted(judged, without=without) == predicted(bare(judged), without=without) == predicted(bare(judged))
+    )
+
+
+def test_problems_of_one_request_that_run_other_kernels_are_seen_too(judged: CompileResult) -> None:
+    """Once only the kernels of the last problem were run, so that two models judged one candidate."""
+    assert judged.keys[0] != judged.keys[1]
+    assert all(dynamics_of(one) is not None for one in judged.facts.values())
+
+
+def test_a_second_time_nothing_is_run(judged: CompileResult, kept: list[Path], runs: list[str]) -> None:
+    again = judge_candidate(REQUEST)
+    assert runs == []
+    assert extras(again) == extras(judged)
+    assert [path.stem for path in kept] == sorted(judged.facts)
+
+
+@pytest.mark.parametrize(
+    "text", ["", '{"dynamics": {"samples": [', "null", "[]", "{}", '{"dynamics": {"samples": 3}}']
+)
+def test_a_file_that_is_damaged_is_a_file_that_is_missing(
+    text: str, judged: CompileResult, kept: list[Path], runs: list[str]
+) -> None:
+    kept[0].write_text(text)
+    again = observed(REQUEST, bare(judged))
+    assert len(runs) == 2  # one kernel at two loads
+    assert all(dynamics_of(one) is not None for one in again.facts.values())
+    assert json.loads(kept[0].read_text()).keys() == {"dynamics"}
+
+
+def test_other_constants_keep_their_own(
+    judged: CompileResult, kept: list[Path], runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidate, "AMD", replace(candidate.AMD, version="predict-amd-test"))
+    observed(REQUEST, bare(judged))
+    assert len(runs) == 4
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    judged: CompileResult, home: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file lies where the folder would be: that stops root too."""
+    (home / "dynamics" / "blocked").write_text("")
+    monkeypatch.setattr(candidate, "AMD", replace(candidate.AMD, version="blocked"))
+    again = observed(REQUEST, bare(judged))
+    assert all(dynamics_of(one) is not None for one in again.facts.values())
+    assert len(runs) == 4
+
+
+@pytest.mark.parametrize(
+    "fault", [Hang("more than 7 branches"), IndexError("of the emulator's own"), MemoryError()]
+)
+def test_a_kernel_whose_run_fails_is_predicted_from_its_instructions(
+    fault: Exception, judged: CompileResult, kept: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*arguments: Any) -> None:
+        raise fault
+
+    for path in kept:
+        path.unlink()
+    monkeypatch.setattr(Emulator, "execute", fails)
+    found = observed(REQUEST, bare(judged))
+    for one in found.facts.values():
+        assert one.extra.keys() == {"dynamics_failed"}
+        assert one.extra["dynamics_failed"].startswith(type(fault).__name__)
+        assert dynamics_of(one) is None
+    assert predicted(found) == predicted(bare(judged))
+    assert not any(path.exists() for path in kept)
+
+
+def test_two_workers_at_once_write_one_file(judged: CompileResult, home: Path, kept: list[Path]) -> None:
+    for path in kept:
+        path.unlink()
+    with WorkerPool("m3gen.evaluate.candidate:judge_candidate", jobs=2, env={"M3GEN_CACHE": str(home)}) as pool:
+        for _ in range(2):
+            pool.submit(REQUEST)
+        done = []
+        while pool.pending:
+            done += pool.poll(1.0)
+    assert [one.status for one in done] == [Status.OK, Status.OK]
+    for one in done:
+        found = [dynamics_of(facts) for facts in one.value.facts.values()]
+        assert [each and each.samples for each in found] == [
+            known.samples for facts in judged.facts.values() if (known := dynamics_of(facts))
+        ]
+    assert sorted(kept[0].parent.iterdir()) == kept
+
+
+def test_nvidia_has_none() -> None:
+    device = default_device("sm_90")
+    problem = next(QUICK.problems([OP], device))
+    asked = CompileRequest(OP.name, (problem,), OP.default(problem, device))
+    found = answered(asked)
+    assert observed(asked, found) is found
+
+
+def test_what_does_not_compile_has_none() -> None:
+    failed = CompileResult(status=Status.COMPILE, reason="no such layout")
+    assert observed(REQUEST, failed) is failed
