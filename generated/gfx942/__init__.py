@@ -2,12 +2,12 @@
 
 MODULES = {
     "sparse_decode": {
-        "04b76125": "sparse_decode_04b76125",
-        "1c65e5c6": "sparse_decode_1c65e5c6",
-        "476e1c23": "sparse_decode_476e1c23",
-        "4e3ec553": "sparse_decode_4e3ec553",
-        "78116db4": "sparse_decode_78116db4",
-        "a9d8e378": "sparse_decode_a9d8e378",
-        "b0b3e7d6": "sparse_decode_b0b3e7d6",
+        "1ca9a1d3": "sparse_decode_1ca9a1d3",
+        "370d4a64": "sparse_decode_370d4a64",
+        "4b4684c0": "sparse_decode_4b4684c0",
+        "6ccc302a": "sparse_decode_6ccc302a",
+        "96a388d0": "sparse_decode_96a388d0",
+        "aa0c249d": "sparse_decode_aa0c249d",
+        "da72a109": "sparse_decode_da72a109",
     },
 }
