@@ -2,11 +2,10 @@
 
 MODULES = {
     "sparse_decode": {
-        "076cd0b4": "sparse_decode_076cd0b4",
-        "0926fb16": "sparse_decode_0926fb16",
-        "46709a17": "sparse_decode_46709a17",
-        "54a2e9a9": "sparse_decode_54a2e9a9",
-        "a8721ed5": "sparse_decode_a8721ed5",
-        "e33473b8": "sparse_decode_e33473b8",
+        "01156edc": "sparse_decode_01156edc",
+        "07826f13": "sparse_decode_07826f13",
+        "5ff8baf9": "sparse_decode_5ff8baf9",
+        "92d7233e": "sparse_decode_92d7233e",
+        "f7bacadb": "sparse_decode_f7bacadb",
     },
 }

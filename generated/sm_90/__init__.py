@@ -7,6 +7,5 @@ MODULES = {
         "8bb5e7a0": "sparse_decode_8bb5e7a0",
         "92d7233e": "sparse_decode_92d7233e",
         "a8721ed5": "sparse_decode_a8721ed5",
-        "e3f5b1d4": "sparse_decode_e3f5b1d4",
     },
 }
