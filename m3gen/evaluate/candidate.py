@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import time
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.candidate import compile_candidate, facts_cache
-from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.request import CompileRequest, CompileResult
 from m3gen.evaluate.dynamics import DYNAMICS, Dynamics, Sample
-from m3gen.evaluate.timing import AMD, TIMINGS
-from m3gen.ops.base import Work
+from m3gen.evaluate.observed import MOST_WORKGROUPS, recalled, remember, sample_of
 from m3gen.paths import cache_dir
 from m3gen.targets import Vendor, architecture
 
 if TYPE_CHECKING:
     from m3gen.emulator.kernel import Emulator
-    from m3gen.emulator.profile import Profile
-
-_MOST_WORKGROUPS = 64  # that the emulator runs in step
-_MOST_COPIES = 4
 
 
 def judge_candidate(request: CompileRequest) -> CompileResult:
@@ -46,19 +38,12 @@ def judge_candidate(request: CompileRequest) -> CompileResult:
 def _dynamics(request: CompileRequest, result: CompileResult) -> dict[str, dict[str, Any]]:
     """By key of the facts. Known ones are in the cache; they depend on the code and on the version of the constants."""
     keys = list(dict.fromkeys(key for keys in result.keys for key in keys))
-    folder = cache_dir() / "dynamics" / TIMINGS[Vendor.AMD].version
-    known: dict[str, dict[str, Any]] = {}
-    for key in keys:
-        with suppress(OSError, ValueError):
-            known[key] = json.loads((folder / f"{key}.json").read_text())
+    known = {key: value for key in keys if (value := recalled(key)) is not None}
     if len(known) == len(keys):
         return known
     found = _run(request, result)
-    folder.mkdir(parents=True, exist_ok=True)
     for key, value in found.items():
-        partial = folder / f".{key}.{time.monotonic_ns()}"
-        partial.write_text(json.dumps(value))
-        partial.replace(folder / f"{key}.json")
+        remember(key, value)
     return {**known, **found}
 
 
@@ -81,27 +66,11 @@ def _run(request: CompileRequest, result: CompileResult) -> dict[str, dict[str, 
             with emulator.attached():
                 launcher(**sample.materialise(op, load, request.config))
             for key, work, profile in zip(last, works, emulator.profiles, strict=True):
-                samples[key].append(_sample(profile, work, result.facts[key]))
+                samples[key].append(sample_of(profile, work, result.facts[key]))
     except (EmulationError, UserError, ValueError) as error:
         return {key: {"dynamics_failed": f"{type(error).__name__}: {error}"} for key in last}
     seconds = time.perf_counter() - started
     return {key: {DYNAMICS: Dynamics(tuple(found), seconds).to_dict()} for key, found in samples.items()}
-
-
-def _sample(profile: Profile, work: Work, facts: KernelFacts) -> Sample:
-    """Of the workgroup that executed most. A kernel that streams nothing reads what the one before it wrote."""
-    from m3gen.evaluate.waves import Workgroup, simulate
-
-    longest = max(
-        (members[0] for members in profile.behaviours() if members[0] < _MOST_WORKGROUPS),
-        key=lambda number: sum(len(profile.trace(number, wave).instructions) for wave in range(profile.waves)),
-    )
-    one = Workgroup.of(profile, longest)
-    most = max(1, min(_MOST_COPIES, facts.workgroups_per_cu))
-    assert AMD.latencies is not None
-    latencies = AMD.latencies if work.streamed_bytes else replace(AMD.latencies, far=AMD.latencies.coherent)
-    runs = {copies: simulate(one, copies, latencies) for copies in sorted({1, min(2, most), most})}
-    return Sample(work.loop_trips, {copies: run.clocks for copies, run in runs.items()}, runs[1].busy)
 
 
 def _emulator(result: CompileResult, keys: tuple[str, ...]) -> Emulator:
@@ -123,4 +92,4 @@ def _emulator(result: CompileResult, keys: tuple[str, ...]) -> Emulator:
             facts = result.facts[key]
             return Code(launch.kernel, assembly, parse(assembly), facts.num_warps, facts.shared_bytes, parameters)
 
-    return Known(result.facts[keys[0]].arch, late=False, profile=True, workgroups=_MOST_WORKGROUPS)
+    return Known(result.facts[keys[0]].arch, late=False, profile=True, workgroups=MOST_WORKGROUPS)
