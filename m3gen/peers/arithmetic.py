@@ -76,8 +76,14 @@ def _known(node: ast.expr) -> None:
     elif isinstance(node, ast.Constant):
         if type(node.value) not in (int, float, bool, str, type(None)):
             raise Wrong(f"a {type(node.value).__name__} is no value here")
-    elif not isinstance(node, _WALKED):
+    elif not isinstance(node, _WALKED) or not _OPERATORS.issuperset(map(type, _operators(node))):
         raise Wrong(f"{ast.unparse(node)} is not arithmetic")
+
+
+def _operators(node: ast.expr) -> list[ast.AST]:
+    if isinstance(node, ast.Compare):
+        return list(node.ops)
+    return [node.op] if isinstance(node, ast.UnaryOp | ast.BinOp) else []
 
 
 def _value(node: ast.expr, names: Mapping[str, Value]) -> Value:
@@ -93,10 +99,7 @@ def _value(node: ast.expr, names: Mapping[str, Value]) -> Value:
             return _unary(node, names)
         case ast.BinOp():
             left, right = _number(node.left, names), _number(node.right, names)
-            operation = _BINARY.get(type(node.op))
-            if operation is None:
-                raise Wrong(f"{ast.unparse(node)} is not arithmetic")
-            return _bounded(operation(left, right))
+            return _bounded(_BINARY[type(node.op)](left, right))
         case ast.BoolOp():
             stops = isinstance(node.op, ast.Or)
             value: Value = not stops
@@ -118,21 +121,14 @@ def _unary(node: ast.UnaryOp, names: Mapping[str, Value]) -> Value:
     if isinstance(node.op, ast.Not):
         return not _value(node.operand, names)
     operand = _number(node.operand, names)
-    if isinstance(node.op, ast.USub):
-        return -operand
-    if isinstance(node.op, ast.UAdd):
-        return +operand
-    raise Wrong(f"{ast.unparse(node)} is not arithmetic")
+    return -operand if isinstance(node.op, ast.USub) else +operand
 
 
 def _compared(node: ast.Compare, names: Mapping[str, Value]) -> bool:
     left = _value(node.left, names)
     for op, part in zip(node.ops, node.comparators, strict=True):
-        comparison = _COMPARISONS.get(type(op))
-        if comparison is None:
-            raise Wrong(f"{ast.unparse(node)} is not arithmetic")
         right = _value(part, names)
-        if not comparison(left, right):
+        if not _COMPARISONS[type(op)](left, right):
             return False
         left = right
     return True
@@ -224,3 +220,4 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
 }
 _WALKED = (ast.Name, ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp)
+_OPERATORS = {*_BINARY, *_COMPARISONS, ast.Not, ast.USub, ast.UAdd}

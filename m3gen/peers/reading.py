@@ -18,7 +18,18 @@ FORMAT = 1
 GIVEN = ("arch", "vendor", "none")
 """Names that a file need not define: the architecture's, "amd" or "nvidia", and no value."""
 
-_FILE: tuple[str, ...] = ("format", "name", "what", "source", "archs", "path", "module", "stubs", "dimensions", "derived")
+_FILE: tuple[str, ...] = (
+    "format",
+    "name",
+    "what",
+    "source",
+    "archs",
+    "path",
+    "module",
+    "stubs",
+    "dimensions",
+    "derived",
+)
 _FILE += ("tensors", "launches", "sample")
 _TENSOR = ("dtype", "shape", "strides", "storage_bytes", "offset")
 _LAUNCH = ("kernel", "grid", "arguments", "options", "work", "when")

@@ -56,15 +56,15 @@ class PeerResult:
 def judge_peer(request: PeerRequest) -> PeerResult:
     """The pool's handler. `UserError` for what stands wrong in the peer's file, and where its Python is missing."""
     require_compiler()
-    run = _Run(request)
     facts, keys = [], []
     try:
+        run = _Run(request)
         for load in request.loads:
             found, known = run.load(load)
             facts.append(found)
             keys.append(known)
     except CompileError as error:
-        return PeerResult(status=Status.COMPILE, reason=str(error), compiled=run.compiled, cached=run.cached)
+        return PeerResult(status=Status.COMPILE, reason=str(error))
     target = architecture(request.arch)
     faults = (f"{one.kernel}: {fault}" for of in facts for one in of if (fault := resource_fault(one, target)))
     fault = next(faults, "")
