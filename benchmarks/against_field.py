@@ -69,7 +69,7 @@ HEAD = """Made by `{command}` with {compiler}. Do not edit.
 
 vLLM {version}'s decode kernels of MiniMax-M3 beside m3gen's, at TP 4 and one query row a request. Every time here is
 **predicted**, by the same version of the same model ({judges}), from the machine code of both; the model's interval
-is ±35 % of each and far less of a ratio only where the two are alike. Nothing was measured.
+is ±35 % of each. Nothing was measured.
 
 - *pick*: m3gen's kernel, of `tuning_db/` ({tabled}) or the op's default. *field*: vLLM's kernels with the
   constants that vLLM's launchers hard-code for this load; of what its autotuner would choose among, the best predicted.
@@ -77,6 +77,8 @@ is ±35 % of each and far less of a ratio only where the two are alike. Nothing 
   written, and has none.
 - *terms*: where the difference comes from, the field's less the pick's, in microseconds. Terms overlap: they do not
   add up to the difference of the times.
+- Kind to the field: its tables are as wide as the context, as for an engine that serves no longer one. Unkind: on
+  NVIDIA its launches overlap by programmatic dependent launch, which is compiled in and which the model does not know.
 - *clear*: whether the pick is predicted at least {ratio}x as fast as the field's or within {near}x of the floor.
 """
 COLUMNS = (

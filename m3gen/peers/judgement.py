@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from m3gen.compiler.facts import KernelFacts
-from m3gen.evaluate.dynamics import dynamics_of
 from m3gen.evaluate.evaluation import Evaluation
 from m3gen.evaluate.predict import floor_us, predict
 from m3gen.peers.peer import Peer
@@ -34,11 +33,6 @@ class Judgement:
         """Why the emulator did not run a kernel, by kernel; those are predicted from their instructions alone."""
         reasons = {one.kernel: str(one.extra.get("dynamics_failed", "")) for one in self.facts}
         return {kernel: reason for kernel, reason in reasons.items() if reason}
-
-    @property
-    def is_simulated(self) -> bool:
-        """Whether the time of every launch rests on a run of its machine code."""
-        return all(dynamics_of(one) is not None for one in self.facts)
 
 
 def judge(peer: Peer, device: Device, load: Load, result: PeerResult, number: int = 0) -> Judgement:

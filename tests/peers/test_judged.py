@@ -36,7 +36,6 @@ def test_a_kernel_on_amd_is_run_and_predicted() -> None:
     assert (result.status, result.reason) == (Status.OK, "")
     assert (result.compiled, result.cached) == (1, 1)  # rows are no argument
     few, many = (judge(peer, device, {"rows": rows}, result, n) for n, rows in enumerate((64, 65536)))
-    assert few.is_simulated
     assert not few.not_run
     seen = dynamics_of(few.facts[0])
     assert seen is not None
@@ -56,7 +55,7 @@ def test_a_kernel_on_nvidia_is_predicted_from_its_instructions() -> None:
     result = worked(peer, "sm_90", 64)
     assert result.status is Status.OK
     found = judge(peer, device, {"rows": 64}, result)
-    assert not found.is_simulated
+    assert dynamics_of(found.facts[0]) is None
     assert found.evaluation.ok
     assert found.facts[0].registers > 0
     assert found.evaluation.judge == TIMINGS[Vendor.NVIDIA].version
