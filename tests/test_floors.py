@@ -33,6 +33,7 @@ FLOORS = {
     "m3gen.compiler": 4,
     "m3gen.emulator": 5,
     "m3gen.evaluate": 6,
+    "m3gen.peers": 6,
     "m3gen.store": 7,
     "m3gen.tables": 8,
     "m3gen.search": 9,
@@ -56,6 +57,7 @@ ROOMS = (
     "m3gen.store",
     "m3gen.tables",
     "m3gen.search",
+    "m3gen.peers",
     "m3gen.cli",
 )
 

@@ -20,6 +20,7 @@ from m3gen.targets import Device
 if TYPE_CHECKING:
     from m3gen.compiler.pool import Done
     from m3gen.emulator.mnemonics import Used
+    from m3gen.peers.worker import PeerRequest, PeerResult
     from m3gen.search.budget import Budget
     from m3gen.search.progress import Listener
     from m3gen.search.result import WinnerRow
@@ -174,3 +175,18 @@ def compiled(
                 found[one.ticket] = one.value if one.status is Status.OK else died
                 done(len(found))
     return [(request, found[ticket]) for request, ticket in zip(requests, tickets, strict=True)]
+
+
+def judged(requests: Sequence[PeerRequest], jobs: int) -> list[PeerResult]:
+    """Other people's kernels through the compiler, or from the cache, in the order given."""
+    from m3gen.compiler.pool import WorkerPool
+    from m3gen.peers.worker import HANDLER, PeerResult
+
+    found: dict[int, PeerResult] = {}
+    with WorkerPool(HANDLER, jobs=jobs, deadline_s=COMPILE_DEADLINE_S) as pool:
+        tickets = [pool.submit(request) for request in requests]
+        while len(found) < len(tickets):
+            for one in pool.poll(1.0):
+                died = PeerResult(status=one.status, reason=one.reason)
+                found[one.ticket] = one.value if one.status is Status.OK else died
+    return [found[ticket] for ticket in tickets]

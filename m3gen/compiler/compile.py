@@ -54,11 +54,14 @@ def compile_launch(source: KernelSource, launch: Launch, architecture: Architect
     return compile_prepared(prepare(load_module(source), launch, architecture))
 
 
-def prepare(module: types.ModuleType, launch: Launch, architecture: Architecture) -> Prepared:
-    """Specialise the launch as the JIT would and compute its key; raises `CompileError`."""
+def prepare(
+    module: types.ModuleType, launch: Launch, architecture: Architecture, *, checked: bool = True
+) -> Prepared:
+    """Specialise the launch as the JIT would and compute its key; raises `CompileError`. `checked` as in
+    `triton_adapter.specialise`."""
     try:
         kernel = triton_adapter.jit_function(module, launch.kernel)
-        specialised = triton_adapter.specialise(kernel, launch, architecture)
+        specialised = triton_adapter.specialise(kernel, launch, architecture, checked=checked)
         text = triton_adapter.kernel_text(kernel)
     except triton_adapter.Refused as refusal:
         raise CompileError(str(refusal)) from None

@@ -42,7 +42,7 @@ class FakeTensor:
 
     def __init__(self, pointer: Pointer) -> None:
         self._pointer = pointer
-        self.dtype = _torch_dtype(pointer.dtype)
+        self.dtype = torch_dtype(pointer.dtype)
 
     def data_ptr(self) -> int:
         return self._pointer.alignment
@@ -278,7 +278,8 @@ def _canonical(mapping: Mapping[Any, Any]) -> list[tuple[str, str]]:
     return sorted((str(key), repr(value)) for key, value in mapping.items())
 
 
-def _torch_dtype(name: str) -> Any:
+def torch_dtype(name: str) -> Any:
+    """The `torch.dtype` of a pointer's dtype; `Refused` when there is none."""
     import torch
 
     from m3gen.spec import DTYPES

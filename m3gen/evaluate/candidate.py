@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import time
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from m3gen.codegen.launch import Launch
-from m3gen.compiler.cache import replace_file
 from m3gen.compiler.candidate import compile_candidate, facts_cache
 from m3gen.compiler.compile import one_line
-from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.request import CompileRequest, CompileResult
 from m3gen.evaluate.dynamics import DYNAMICS, Dynamics, Sample
-from m3gen.evaluate.timing import AMD
-from m3gen.ops.base import Work
+from m3gen.evaluate.observed import MOST_WORKGROUPS, recalled, remember, sample_of
 from m3gen.paths import cache_dir
 from m3gen.targets import Vendor, architecture
 
 if TYPE_CHECKING:
     from m3gen.emulator.kernel import Emulator
-    from m3gen.emulator.profile import Profile
-
-_MOST_WORKGROUPS = 64  # that the emulator runs in step
-_MOST_COPIES = 4
 
 
 def judge_candidate(request: CompileRequest) -> CompileResult:
@@ -53,26 +43,14 @@ def observed(request: CompileRequest, result: CompileResult) -> CompileResult:
 def _dynamics(request: CompileRequest, result: CompileResult, number: int) -> dict[str, dict[str, Any]]:
     """By key, for the kernels of the `number`-th problem: from the cache, where they are kept by the version of the
     constants, or from running them. What fails is not kept; where the cache cannot be written nothing is."""
-    folder = cache_dir() / "dynamics" / AMD.version
     keys = result.keys[number]
-    known = {key: found for key in keys if (found := _read(folder / f"{key}.json")) is not None}
+    known = {key: found for key in keys if (found := recalled(key)) is not None}
     if len(known) < len(set(keys)):
         for key, found in _run(request, result, number).items():
             if key not in known and DYNAMICS in found:
-                with suppress(OSError):
-                    replace_file(folder / f"{key}.json", json.dumps(found).encode())
+                remember(key, found)
             known.setdefault(key, found)
     return known
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    """What an earlier run found out; None when there was none, or when the file is not what it wrote."""
-    try:
-        found: dict[str, Any] = json.loads(path.read_bytes())
-        Dynamics.from_dict(found[DYNAMICS])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-    return found
 
 
 def _run(request: CompileRequest, result: CompileResult, number: int) -> dict[str, dict[str, Any]]:
@@ -92,27 +70,11 @@ def _run(request: CompileRequest, result: CompileResult, number: int) -> dict[st
             with emulator.attached():
                 launcher(**sample.materialise(op, load, request.config))
             for key, work, profile in zip(keys, op.work(load, request.config), emulator.profiles, strict=True):
-                samples[key].append(_sample(profile, work, result.facts[key]))
+                samples[key].append(sample_of(profile, work, result.facts[key]))
     except Exception as error:  # of the kernel or of the emulator: the candidate can be predicted without
         return {key: {"dynamics_failed": one_line(error)} for key in keys}
     seconds = time.perf_counter() - started
     return {key: {DYNAMICS: Dynamics(tuple(found), seconds).to_dict()} for key, found in samples.items()}
-
-
-def _sample(profile: Profile, work: Work, facts: KernelFacts) -> Sample:
-    """Of the workgroup that executed most. A kernel that streams nothing reads what the one before it wrote."""
-    from m3gen.evaluate.waves import Workgroup, simulate
-
-    longest = max(
-        (members[0] for members in profile.behaviours() if members[0] < _MOST_WORKGROUPS),
-        key=lambda number: sum(len(profile.trace(number, wave).instructions) for wave in range(profile.waves)),
-    )
-    one = Workgroup.of(profile, longest)
-    most = max(1, min(_MOST_COPIES, facts.workgroups_per_cu))
-    assert AMD.latencies is not None
-    latencies = AMD.latencies if work.streamed_bytes else replace(AMD.latencies, far=AMD.latencies.coherent)
-    runs = {copies: simulate(one, copies, latencies) for copies in sorted({1, min(2, most), most})}
-    return Sample(work.loop_trips, {copies: run.clocks for copies, run in runs.items()}, runs[1].busy)
 
 
 def _emulator(result: CompileResult, number: int) -> Emulator:
@@ -141,4 +103,4 @@ def _emulator(result: CompileResult, number: int) -> Emulator:
             return known[key]
 
     arch = result.facts[result.keys[number][0]].arch
-    return Known(arch, late=False, profile=True, workgroups=_MOST_WORKGROUPS)
+    return Known(arch, late=False, profile=True, workgroups=MOST_WORKGROUPS)

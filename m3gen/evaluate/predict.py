@@ -59,7 +59,7 @@ def predict(
             raise ValueError(f"work of {item.kernel} given for a launch of {launch.kernel}")
         one = _Launch(launch, fact, item, device, timing, without)
         total += one.total_us
-        floor += item.streamed_bytes / device.memory_bytes_per_s * 1e6
+        floor += floor_us(item, device)
         terms.update(one.terms)
     bounds = {name: terms[name] for name in ("memory", "issue", "matrix", "shared", "latency", "launch")}
     return Evaluation(
@@ -73,6 +73,11 @@ def predict(
         limit=max(bounds, key=lambda name: bounds[name]),
         reason="" if total > floor else f"{total:.3f} us is under the floor of {floor:.3f} us",
     )
+
+
+def floor_us(work: Work, device: Device) -> float:
+    """What no kernel can be faster than: the streamed bytes at the memory's peak rate, in microseconds."""
+    return work.streamed_bytes / device.memory_bytes_per_s * 1e6
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,10 +40,21 @@ def packing(problem: Problem) -> list[Parameter]:
     return [Ordinal("rows_packed", packed_counts(problem), default=1, doc=doc)]
 
 
+def keys(problem: Problem) -> list[Parameter]:
+    """`keys_as`, where it matters: AMD's LDS has up to 16 lanes at one bank when rows are transposed."""
+    if not launch_space.is_amd(problem):
+        return []
+    doc = "K loaded [tokens, head_dim] and transposed, or [head_dim, tokens]: another layout in shared memory"
+    return [
+        Choice("keys_as", ("rows", "columns"), default="columns", active=lambda c: c["heads_in"] == "m", doc=doc)
+    ]
+
+
 def structure(problem: Problem, is_split: Callable[[Values], bool]) -> list[Parameter]:
     """How a tile is worked and how splits are merged; `is_split` says whether there are any."""
     return [
         Choice("heads_in", ("m", "n"), default="m", doc="which side of the matrix unit the heads take"),
+        *keys(problem),
         Choice("loads", ("together", "apart"), default="apart", doc="V requested with K, or after the scores"),
         Flag("masked_loads", default=True, doc="mask dead tokens in the load, or load whole tiles and select"),
         Choice(
@@ -114,6 +125,7 @@ def flags(config: Config) -> dict[str, Any]:
         "SPLITS": config["splits"],
         "PAGE_SPLITS": config.get("page_splits", 1),
         "HEADS_IN": config["heads_in"],
+        "KEYS_AS": config.get("keys_as", "rows"),
         "LOADS": config["loads"],
         "MASKED_LOADS": config["masked_loads"],
         "PARTIAL_TORCH": dtype(str(config.get("partials", "fp32"))).torch_name,

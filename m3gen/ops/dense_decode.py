@@ -67,6 +67,7 @@ class DenseDecode:
             "tile_n": 32 if is_fp8 else 16,
             "splits": 16 if requests * problem.kv_heads <= 128 and problem.query_len <= 8 else 1,
             "heads_in": "m",
+            "keys_as": "columns",
             "loads": "apart" if is_fp8 and device.arch == "sm_100" else "together",
             "masked_loads": True,
             "partials": "fp32",

@@ -92,6 +92,7 @@ class SparseDecode:
             "splits": splits,
             "page_splits": 1,
             "heads_in": "m",
+            "keys_as": "columns",
             "loads": "together" if together else "apart",
             "masked_loads": True,
             "partials": problem.q_dtype,

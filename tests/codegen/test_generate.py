@@ -72,7 +72,7 @@ def test_the_header_says_where_it_comes_from(tmp_path: Path) -> None:
     assert sha(TABLE) in header
     assert TABLE.provenance.templates["sparse_decode.py.jinja"] in header
     assert f"{point.config} fp_fusion=True" in header
-    assert "rows 1, context 1024 and above: 10 us predicted, checked on interpreter" in header
+    assert "rows 1, context 1024 and above: 10 us predicted, checked on machine-code" in header
     assert max(map(len, path.read_text().partition('"""\n\n')[0].splitlines())) <= 120
 
 

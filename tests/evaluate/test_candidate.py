@@ -13,11 +13,12 @@ from m3gen.compiler.pool import WorkerPool
 from m3gen.compiler.request import CompileRequest, CompileResult
 from m3gen.emulator.faults import Hang
 from m3gen.emulator.kernel import Emulator
-from m3gen.evaluate import candidate
+from m3gen.evaluate import observed as memory
 from m3gen.evaluate.candidate import judge_candidate, observed
 from m3gen.evaluate.dynamics import dynamics_of
 from m3gen.evaluate.evaluation import Evaluation
 from m3gen.evaluate.predict import predict
+from m3gen.evaluate.timing import AMD
 from m3gen.ops.coverage import QUICK
 from m3gen.spec import Status
 from m3gen.targets import default_device
@@ -53,7 +54,7 @@ def judged(home: Path) -> CompileResult:
 @pytest.fixture
 def kept(home: Path, judged: CompileResult) -> Iterator[list[Path]]:
     """The files of what was found out; whatever a test does to them is undone."""
-    files = sorted((home / "dynamics" / candidate.AMD.version).glob("*.json"))
+    files = sorted((home / "dynamics" / AMD.version).glob("*.json"))
     texts = {path: path.read_bytes() for path in files}
     yield files
     for path, text in texts.items():
@@ -135,7 +136,7 @@ def test_a_file_that_is_damaged_is_a_file_that_is_missing(
 def test_other_constants_keep_their_own(
     judged: CompileResult, kept: list[Path], runs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidate, "AMD", replace(candidate.AMD, version="predict-amd-test"))
+    monkeypatch.setattr(memory, "AMD", replace(AMD, version="predict-amd-test"))
     observed(REQUEST, bare(judged))
     assert len(runs) == 4
 
@@ -145,7 +146,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(
 ) -> None:
     """A file lies where the folder would be: that stops root too."""
     (home / "dynamics" / "blocked").write_text("")
-    monkeypatch.setattr(candidate, "AMD", replace(candidate.AMD, version="blocked"))
+    monkeypatch.setattr(memory, "AMD", replace(AMD, version="blocked"))
     again = observed(REQUEST, bare(judged))
     assert all(dynamics_of(one) is not None for one in again.facts.values())
     assert len(runs) == 4
