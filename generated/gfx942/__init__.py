@@ -2,12 +2,11 @@
 
 MODULES = {
     "sparse_decode": {
-        "1ca9a1d3": "sparse_decode_1ca9a1d3",
-        "370d4a64": "sparse_decode_370d4a64",
-        "4b4684c0": "sparse_decode_4b4684c0",
-        "6ccc302a": "sparse_decode_6ccc302a",
-        "96a388d0": "sparse_decode_96a388d0",
-        "aa0c249d": "sparse_decode_aa0c249d",
-        "da72a109": "sparse_decode_da72a109",
+        "1a2c9dee": "sparse_decode_1a2c9dee",
+        "244cb612": "sparse_decode_244cb612",
+        "4858df7e": "sparse_decode_4858df7e",
+        "76597a9f": "sparse_decode_76597a9f",
+        "7db2bd24": "sparse_decode_7db2bd24",
+        "fa8e7eb1": "sparse_decode_fa8e7eb1",
     },
 }

@@ -2,12 +2,12 @@
 
 MODULES = {
     "sparse_decode": {
-        "0fc0edd6": "sparse_decode_0fc0edd6",
-        "13971bd6": "sparse_decode_13971bd6",
-        "6212739f": "sparse_decode_6212739f",
-        "656aeba2": "sparse_decode_656aeba2",
-        "7b08fa9b": "sparse_decode_7b08fa9b",
-        "b0485a9a": "sparse_decode_b0485a9a",
-        "bcc6f712": "sparse_decode_bcc6f712",
+        "30b43e14": "sparse_decode_30b43e14",
+        "30cce5c7": "sparse_decode_30cce5c7",
+        "4f1653dc": "sparse_decode_4f1653dc",
+        "5cc1b249": "sparse_decode_5cc1b249",
+        "ad102854": "sparse_decode_ad102854",
+        "b4c77ac5": "sparse_decode_b4c77ac5",
+        "ce9500e7": "sparse_decode_ce9500e7",
     },
 }
