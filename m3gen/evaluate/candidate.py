@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from m3gen import ops
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.candidate import compile_candidate, facts_cache
 from m3gen.compiler.compile import one_line
 from m3gen.compiler.request import CompileRequest, CompileResult
+from m3gen.evaluate import sample
 from m3gen.evaluate.dynamics import DYNAMICS, Dynamics, Sample
 from m3gen.evaluate.observed import MOST_WORKGROUPS, recalled, remember, sample_of
 from m3gen.paths import cache_dir
+from m3gen.spec import Problem
 from m3gen.targets import Vendor, architecture
 
 if TYPE_CHECKING:
@@ -43,21 +47,27 @@ def observed(request: CompileRequest, result: CompileResult) -> CompileResult:
 def _dynamics(request: CompileRequest, result: CompileResult, number: int) -> dict[str, dict[str, Any]]:
     """By key, for the kernels of the `number`-th problem: from the cache, where they are kept by the version of the
     constants, or from running them. What fails is not kept; where the cache cannot be written nothing is."""
-    keys = result.keys[number]
-    known = {key: found for key in keys if (found := recalled(key)) is not None}
+    op, problem, keys = ops.get(request.op), request.problems[number], result.keys[number]
+    loads = tuple(sample.loads(op, problem, request.config))
+    works = [op.work(load, request.config) for load in loads]
+    # Configurations that differ in their grids share code, but not the iterations at which it can be sampled.
+    names = {
+        key: "-".join([key, *(f"{work[place].loop_trips:g}" for work in works)]) for place, key in enumerate(keys)
+    }
+    known = {key: found for key in keys if (found := recalled(names[key])) is not None}
     if len(known) < len(set(keys)):
-        for key, found in _run(request, result, number).items():
+        for key, found in _run(request, result, number, loads).items():
             if key not in known and DYNAMICS in found:
-                remember(key, found)
+                remember(names[key], found)
             known.setdefault(key, found)
     return known
 
 
-def _run(request: CompileRequest, result: CompileResult, number: int) -> dict[str, dict[str, Any]]:
+def _run(
+    request: CompileRequest, result: CompileResult, number: int, loads: Sequence[Problem]
+) -> dict[str, dict[str, Any]]:
     """By key of the facts, for the kernels of the `number`-th problem."""
-    from m3gen import ops
     from m3gen.codegen import load_module, render
-    from m3gen.evaluate import sample
 
     op, problem, keys = ops.get(request.op), request.problems[number], result.keys[number]
     samples: dict[str, list[Sample]] = {key: [] for key in keys}
@@ -65,7 +75,7 @@ def _run(request: CompileRequest, result: CompileResult, number: int) -> dict[st
     try:
         launcher = getattr(load_module(render(op, problem, request.config)), op.name)
         emulator = _emulator(result, number)
-        for load in sample.loads(op, problem, request.config):
+        for load in loads:
             emulator.profiles.clear()
             with emulator.attached():
                 launcher(**sample.materialise(op, load, request.config))

@@ -26,7 +26,7 @@ model that is largest in the sum. A constant of the model was fitted on the poin
 # Written by hand: what a reader should know that no table shows.
 KNOWN_WRONG = """## What is known to be wrong
 
-- Two constants are fitted, to the points marked so. But the shape of the model was settled with all of them in view:
+- Three constants are fitted, to the points marked so. But the shape of the model was settled with all of them in view:
   that programs without work are not counted, that a launch has a start, that conversions go at the rate of NVIDIA's
   table. "Held out" says that no number was fitted to a point, not that nobody had looked at it.
 - No AMD point is of an attention kernel. That a bank conflict costs two clocks rests on one kernel's reads; latencies
