@@ -68,8 +68,8 @@ HEAD = """Made by `{command}` with {compiler}. Do not edit.
 # Against the field
 
 vLLM {version}'s decode kernels of MiniMax-M3 beside m3gen's, at TP 4 and one query row a request. Every time here is
-**predicted** from the machine code of both, by the same version of one model ({judges}), whose
-interval is ±35 %. Nothing was measured.
+**predicted** from the machine code of both, by the same version of one model ({judges}).
+Nothing was measured.
 
 - *pick*: m3gen's kernel, of `tuning_db/` ({tabled}) or the op's default. *field*: vLLM's kernels with the
   constants that vLLM's launchers hard-code for this load; of what its autotuner would choose among, the best predicted.

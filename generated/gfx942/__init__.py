@@ -2,11 +2,12 @@
 
 MODULES = {
     "sparse_decode": {
-        "1a2c9dee": "sparse_decode_1a2c9dee",
-        "244cb612": "sparse_decode_244cb612",
-        "4858df7e": "sparse_decode_4858df7e",
-        "76597a9f": "sparse_decode_76597a9f",
-        "7db2bd24": "sparse_decode_7db2bd24",
-        "fa8e7eb1": "sparse_decode_fa8e7eb1",
+        "1328382d": "sparse_decode_1328382d",
+        "65ac7b14": "sparse_decode_65ac7b14",
+        "998701b8": "sparse_decode_998701b8",
+        "a56985f0": "sparse_decode_a56985f0",
+        "da3c12ef": "sparse_decode_da3c12ef",
+        "ea3eae6c": "sparse_decode_ea3eae6c",
+        "ed9e561b": "sparse_decode_ed9e561b",
     },
 }

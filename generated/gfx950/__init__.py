@@ -2,12 +2,11 @@
 
 MODULES = {
     "sparse_decode": {
-        "30b43e14": "sparse_decode_30b43e14",
-        "30cce5c7": "sparse_decode_30cce5c7",
-        "4f1653dc": "sparse_decode_4f1653dc",
+        "5a2b6862": "sparse_decode_5a2b6862",
         "5cc1b249": "sparse_decode_5cc1b249",
+        "a340d34b": "sparse_decode_a340d34b",
         "ad102854": "sparse_decode_ad102854",
-        "b4c77ac5": "sparse_decode_b4c77ac5",
-        "ce9500e7": "sparse_decode_ce9500e7",
+        "e871640b": "sparse_decode_e871640b",
+        "f95002fd": "sparse_decode_f95002fd",
     },
 }
