@@ -103,7 +103,7 @@ def selected(problem: Problem, arguments: dict[str, Any], side: str, row: int, h
 
 def main(tables: str | None = None) -> int:
     kernels = runtime.load("gfx942", tables=tables)
-    by = "Triton's interpreter" if kernels.interpreted else "the GPU"
+    by = "Triton's interpreter" if kernels.place == "interpreter" else "the GPU"
     print(f"sparse_decode for {kernels.arch}, run by {by}")
     wrong = 0
     for kv_dtype, kv_scale in (("bf16", "none"), ("e4m3fnuz", "scalar")):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from m3gen.evaluate.timing import AMD
 from m3gen.report import machine, outcome
 from m3gen.targets import device
 from tests.report.rows import printed, problem, result, row, verification
@@ -39,7 +40,7 @@ def test_it_says_where_everything_went_and_what_was_left_out(width: int) -> None
         "40, 10 of them from the store",
         "ran past its deadline 2, compiler crashed 1",
         "load_width 1,200, page_parts 34",
-        "No verified winner yet; the best so far; predicted times are by predict-amd-1",
+        f"No verified winner yet; the best so far; predicted times are by {AMD.version}",
         "sparse_decode TP 4 bf16 rows 64",
     ):
         assert part in text
