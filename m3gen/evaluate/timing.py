@@ -45,11 +45,11 @@ class Timing:
 
 
 _LATENCIES = Latencies(
-    near=500,  # an L2 hit of MI300X: Chips and Cheese, https://chipsandcheese.com/p/testing-amds-giant-mi300x
-    far=1800,  # assumed: HBM through a loaded fabric; 0.7 us idle in the same article
-    coherent=700,  # assumed: the Infinity Cache, 0.22 us idle in the same article
+    near=500,  # assumed: an L2 hit
+    far=1800,  # assumed: HBM through a loaded fabric
+    coherent=700,  # assumed: the Infinity Cache
     scalar=250,  # assumed: scalar cache and L2
-    shared=64,  # the same article, LDS latency
+    shared=64,  # assumed
     matrix=16,  # assumed: write-back of a product
     branch=16,  # assumed
     # Fitted to the matrix structure of SemiAnalysisAI/InferenceX#1840 at 8K (308.8 us): its reads are 16 ways in
@@ -87,7 +87,9 @@ NVIDIA = Timing(
     memory_efficiency=0.92,
     vector_cycles=1,  # 32 fp32 lanes per sub-partition: NVIDIA H100 white paper
     transcendental_cycles=8,  # 16 special-function lanes per SM: CUDA programming guide, throughput table
-    convert_cycles=8,  # 16 lanes per SM for conversions of 8-bit types, same table
+    # Fitted by hand to the fp8 attend points of ai-dynamo/aiconfigurator#1507: 16 lanes per SM, like
+    # transcendentals. No source was found for the rate of fp8 to fp16.
+    convert_cycles=8,
     scalar_cycles=1,
     shared_cycles=1,
     dependent_cycles=2,  # assumed: average bubble of in-order issue with short dependency chains

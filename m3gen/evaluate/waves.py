@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from m3gen.emulator.group import Group
 from m3gen.emulator.isa.control import counters
 from m3gen.emulator.profile import Profile, cycles
 from m3gen.emulator.program import Instruction
@@ -21,7 +22,7 @@ from m3gen.emulator.table import find
 from m3gen.evaluate.timing import Latencies
 
 _SIMDS = 4
-_ISSUE = 4  # clocks between two instructions of one wave: the four SIMDs take turns (CDNA3 ISA guide, chapter 3)
+_ISSUE = 4  # clocks between two instructions of one wave, assumed: the four SIMDs take turns, as in GCN
 # Units, and the number of each: what every SIMD has, what there is once.
 _UNITS = ("valu",) * _SIMDS + ("salu",) * _SIMDS + ("matrix",) * _SIMDS + ("lds", "vmem")
 _VALU, _SALU, _MATRIX, _LDS, _VMEM = (_UNITS.index(name) for name in ("valu", "salu", "matrix", "lds", "vmem"))
@@ -104,7 +105,7 @@ def simulate(one: Workgroup, copies: int, latencies: Latencies) -> Simulated:
 def _step(line: Instruction, arch: str) -> _Step:
     unit = find(line).unit
     hold = float(cycles(line, arch))
-    writes = touched_destination(line) if unit == "matrix" else 0
+    writes = _destination(line) if unit == "matrix" else 0
     wait = counters(line) if unit == "wait" else None
     if line.mnemonic == "s_nop":
         hold = _ISSUE * (1 + line.operands[0].value)
@@ -112,10 +113,8 @@ def _step(line: Instruction, arch: str) -> _Step:
     return _Step(unit, hold, touched(line), writes, "sc0" in line.modifiers, wait)
 
 
-def touched_destination(line: Instruction) -> int:
+def _destination(line: Instruction) -> int:
     """The registers that an instruction's first operand names, as bits."""
-    from m3gen.emulator.group import Group
-
     target = line.operands[0]
     return Group.bit(target.kind, target.index, target.count) if target.kind in ("v", "a") else 0
 

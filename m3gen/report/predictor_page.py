@@ -26,11 +26,11 @@ model that is largest in the sum. A constant of the model was fitted on the poin
 # Written by hand: what a reader should know that no table shows.
 KNOWN_WRONG = """## What is known to be wrong
 
-- Three constants are fitted, to the points marked so. But the shape of the model was settled with all of them in view:
-  that programs without work are not counted, that a launch has a start, that conversions go at the rate of NVIDIA's
-  table. "Held out" says that no number was fitted to a point, not that nobody had looked at it.
-- No AMD point is of an attention kernel. That a bank conflict costs two clocks rests on one kernel's reads; latencies
-  of caches are from an article about an idle MI300X, those under load are assumed.
+- Four constants are fitted, to the points marked so, the rate of fp8 conversions on NVIDIA by hand. The shape of the
+  model was settled with all points in view: that programs without work are not counted, that a launch has a start.
+  "Held out" says that no number was fitted to a point, not that nobody had looked at it.
+- No AMD point is of an attention kernel. That a bank conflict costs two clocks rests on one kernel's reads. The
+  latencies of AMD's caches, its LDS and its memory are assumed.
 - gfx950 has no point that is judged. Those of its selector, for context, come out 1.3 to 8 times too slow: its merging
   programs are predicted one after the other where they overlap, and a launch in a graph seems to cost under 2 us.
 - On AMD memory is a roofline beside the simulation, not in it: a kernel that is short of bytes in flight only at times
