@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from m3gen.emulator.faults import EmulationError, Hang, MemoryFault, MissingWait, UnwrittenRead
+from m3gen.emulator.faults import EmulationError, Hang, MemoryFault, MissingWait, UnknownInstruction, UnwrittenRead
 from m3gen.emulator.group import I64, U32, Array, Group, Pending, Queue
 from m3gen.emulator.memory import Memory
 from m3gen.emulator.profile import space
@@ -46,6 +46,10 @@ class Machine:
         profile: bool = False,
         strict: bool = False,
     ) -> None:
+        if program.descriptor.fp32_denormals != 3 or program.descriptor.fp16_denormals != 3:
+            raise UnknownInstruction(
+                "the kernel's descriptor flushes denormals, which is not modelled: compile without allow_flush_denorm"
+            )
         self.program, self.arch, self.memory = program, arch, memory
         self.late, self.seed, self.profile, self.strict = late, seed, profile, strict
         self._random = random.Random(seed)

@@ -202,6 +202,16 @@ def test_only_amd_has_machine_code_here() -> None:
         Emulator("sm_90")
 
 
+def test_flushed_denormals_were_kept() -> None:
+    """The descriptor's mode was read and not heeded."""
+    x, y, out = torch.full((256,), 1e-39), torch.zeros(256), torch.zeros(256)
+    with (
+        emulating("gfx942"),
+        pytest.raises(UserError, match="flushes denormals, which is not modelled: compile without"),
+    ):
+        kernels.add[(1,)](x, y, out, 256, BLOCK=256, allow_flush_denorm=True)
+
+
 def test_a_process_that_interprets_ran_kernels_without_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     with pytest.raises(UserError, match="TRITON_INTERPRET is set"), emulating("gfx942"):
