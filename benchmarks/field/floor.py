@@ -70,7 +70,7 @@ def reachable_us(match: Match) -> float:
     cache_rate = device.last_level_bytes_per_s or device.l2_bytes_per_s
     memory = wanted.streamed_bytes / (device.memory_bytes_per_s * timing.memory_efficiency) * 1e6
     memory += wanted.other_bytes / cache_rate * 1e6
-    around = sum(max(getattr(trips, one) for one in stage) for stage in wanted.chain if "data" not in stage)
+    around: float = sum(max(getattr(trips, one) for one in stage) for stage in wanted.chain if "data" not in stage)
     around += wanted.steps * (timing.vector_cycles + timing.dependent_cycles) / device.clock_hz * 1e6
     waits = trips.data if any("data" in stage for stage in wanted.chain) else 0.0
     ways = [waits]

@@ -70,6 +70,7 @@ _TOPK = {Vendor.AMD: Part("index_topk_amd.toml"), Vendor.NVIDIA: Part("index_top
 _SPARSE = Rival("common", (Part("sparse_decode.toml"),))
 _DENSE = Rival("unified", (Part("dense_decode.toml"),))
 _INSERT = Rival("flash", (Part("kv_insert.toml"),))
+_GATHER = Rival("aiter", (Part("kv_gather_amd.toml"),))
 _ZERO = Rival("zeroer", (Part("kv_zero.toml"),))
 _MERGE = Rival("common", (Part("sparse_decode.toml", launch=1),))
 
@@ -88,6 +89,7 @@ def rivals(op: str, vendor: Vendor) -> tuple[Rival, ...]:
         "kv_insert": (_INSERT, Rival("packed", (Part("kv_insert.toml", ({"packed": 1},)),)))
         if amd
         else (_INSERT,),
+        "kv_gather": (_GATHER,) if amd else (),
         "kv_zero": (_ZERO,),
     }
     return found.get(op, ())
@@ -151,6 +153,6 @@ def peer_of(part: Part) -> Peer:
 def loads(match: Match, part: Part, peer: Peer) -> tuple[Load, ...]:
     """The match's load in the names of the peer's file, once for each setting."""
     problem = match.problem
-    usual = {"rows": problem.rows, "context": problem.context, "kv": problem.kv_dtype}
+    usual: Load = {"rows": problem.rows, "context": problem.context, "kv": problem.kv_dtype}
     known = {name: value for name, value in usual.items() if name in peer.dimensions}
     return tuple({**known, **one} for one in part.settings)

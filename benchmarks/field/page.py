@@ -52,7 +52,10 @@ What the comparison leaves out:
   Triton and its ROCm backend.
 - `{merge}`: the second launch of a split `sparse_decode`, on both sides with the field's splits and partial outputs.
 - `index_select`: score and top-k together; vLLM's are its two ops one after the other.
-- C++ in vLLM, or torch: `qk_norm_rope_insert`, `kv_copy`, `kv_gather`, `kv_convert`. These have floors alone.
+- `kv_gather`: on AMD the Triton kernel of vLLM's AITER backend; `kv_zero`: vLLM's for one layer, though its launcher
+  takes all layers at once.
+- C++ in vLLM, or torch: `qk_norm_rope_insert`, `kv_copy`, `kv_convert`, and on NVIDIA `kv_gather`. These have floors
+  alone.
 """
 COLUMNS = (
     "op",
