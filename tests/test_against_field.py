@@ -247,7 +247,7 @@ def test_a_rerun_replaces_the_rows_of_its_devices_and_ops_alone(tmp_path: Path) 
     fresh = [replace(row(), us=5.0, remarks=("a", "b"))]
     file = tmp_path / "rows.jsonl"
     rows.save(rows.merged(known, fresh), file)
-    assert rows.load(file) == [known[2], known[3], fresh[0]]
+    assert rows.load(file) == [fresh[0], known[3], known[2]]
     assert rows.load(tmp_path / "none") == []
 
 

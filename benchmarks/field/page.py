@@ -9,7 +9,7 @@ from math import exp, log
 from m3gen.evaluate.predict import TERMS
 from m3gen.report.words import microseconds
 
-from .matches import BY_CONTEXT, MERGE, NAMES
+from .matches import BY_CONTEXT, MERGE
 from .rows import Row
 from .verdict import NEAR, RATIO, Verdict, reason, verdict
 
@@ -93,7 +93,7 @@ def page(rows: Sequence[Row], efficiency: str) -> str:
     )
     parts = [head, totals(rows) + "\n", summary(rows) + "\n"]
     for where, arch in dict.fromkeys((row.device, row.arch) for row in rows):
-        those = sorted((row for row in rows if row.device == where), key=_order)
+        those = [row for row in rows if row.device == where]
         parts.append(f"## {where} ({arch})\n\n{table(COLUMNS, [cells(row) for row in those])}\n")
     if remarks := sorted({remark for row in rows for remark in row.remarks}):
         parts.append("Predicted from instructions alone, for the emulator did not run them:\n")
@@ -110,7 +110,7 @@ def totals(rows: Sequence[Row]) -> str:
 def summary(rows: Sequence[Row]) -> str:
     """By device and op: the ratios to the field, and the verdicts."""
     made = []
-    for key in dict.fromkeys((row.device, row.op) for row in sorted(rows, key=lambda row: _place(rows, row))):
+    for key in dict.fromkeys((row.device, row.op) for row in rows):
         those = [row for row in rows if (row.device, row.op) == key]
         ratios = [row.ratio for row in those if row.ratio is not None]
         mean = f"{exp(sum(map(log, ratios)) / len(ratios)):.2f}x" if ratios else "no field"
@@ -171,15 +171,6 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _time(us: float) -> str:
     return microseconds(us) if us else "-"
-
-
-def _order(row: Row) -> tuple[int, str, int, int]:
-    return (NAMES.index(row.op), "" if row.cache == "bf16" else row.cache, row.context, row.rows)
-
-
-def _place(rows: Sequence[Row], row: Row) -> tuple[int, int]:
-    devices = list(dict.fromkeys(one.device for one in rows))
-    return (devices.index(row.device), NAMES.index(row.op))
 
 
 def _several(rows: Sequence[Row], of: Callable[[Row], str]) -> str:

@@ -8,6 +8,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from m3gen.targets import ARCHITECTURES
+
+from .matches import NAMES
+
 FILE = Path(__file__).parent / "rows.jsonl"
 
 
@@ -61,7 +65,12 @@ def save(rows: Iterable[Row], path: Path = FILE) -> None:
 
 
 def merged(known: Iterable[Row], fresh: Iterable[Row]) -> list[Row]:
-    """The fresh rows in the place of all those of their device and op."""
+    """The fresh rows in the place of all those of their device and op, in one order whatever was run last."""
     new = list(fresh)
     again = {(row.device, row.op) for row in new}
-    return [*(row for row in known if (row.device, row.op) not in again), *new]
+    return sorted([*(row for row in known if (row.device, row.op) not in again), *new], key=_order)
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    kinds = list(ARCHITECTURES).index(row.arch), row.device, NAMES.index(row.op)
+    return (*kinds, row.cache != "bf16", row.cache, row.context, row.rows)
