@@ -190,9 +190,10 @@ def test_a_reason_is_of_the_rows_it_names_and_of_those_that_are_not_clear() -> N
     behind = row(10, 9)
     assert reason(behind, known) == "at few rows"
     assert reason(replace(behind, rows=64), known) == "on H200"
-    assert reason(replace(behind, rows=64, device="B200"), known) == ""
+    assert reason(replace(behind, rows=64, device="B200"), known) == "the op's default, not tuned"
+    assert reason(replace(behind, rows=64, device="B200", origin="table"), known) == ""
     assert reason(replace(behind, rows=64, device="B200", context=131072), known) == "anywhere"
-    assert reason(replace(behind, op="index_topk"), known) == ""
+    assert reason(replace(behind, op="index_topk", origin="table"), known) == ""
     assert reason(row(10, 12), known) == ""
 
 
@@ -247,7 +248,7 @@ def test_a_rerun_replaces_the_rows_of_its_devices_and_ops_alone(tmp_path: Path) 
     fresh = [replace(row(), us=5.0, remarks=("a", "b"))]
     file = tmp_path / "rows.jsonl"
     rows.save(rows.merged(known, fresh), file)
-    assert rows.load(file) == [fresh[0], known[3], known[2]]
+    assert rows.load(file) == [known[2], fresh[0], known[3]]
     assert rows.load(tmp_path / "none") == []
 
 

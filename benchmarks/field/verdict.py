@@ -36,9 +36,10 @@ def verdict(row: Row) -> Verdict:
 
 
 def reason(row: Row, known: Sequence[Reason] = REASONS) -> str:
-    """Of a row that is not clear: its error, else the first reason that holds, else nothing."""
+    """Of a row that is not clear: its error, else the first reason that holds, else that it was not tuned."""
     if row.error:
         return row.error
     if verdict(row) is not Verdict.NO:
         return ""
-    return next((one.text for one in known if one.holds(row)), "")
+    untuned = "the op's default, not tuned" if row.origin == "default" else ""
+    return next((one.text for one in known if one.holds(row)), untuned)
