@@ -25,7 +25,7 @@ from m3gen.spec import Status
 from m3gen.targets import Device
 
 # How far memory and schedule overlap: the L^p norm of the two, between their sum (1) and their maximum (inf).
-_OVERLAP_NORM = 4.0
+OVERLAP_NORM = 4.0
 _SIMULATED = frozenset({"issue", "matrix", "shared", "latency", "simulation"})
 
 
@@ -124,7 +124,7 @@ class _Launch:
         memory = 0.0 if "memory" in without else self._memory_us()
         start = rounds[0][1].start_us
         launch_us = 0.0 if "launch" in without else timing.launch_us
-        norm = _OVERLAP_NORM
+        norm = OVERLAP_NORM
         self.total_us = launch_us + start + (memory**norm + (schedule - start) ** norm) ** (1 / norm)
         self.terms = {
             "launch": launch_us,

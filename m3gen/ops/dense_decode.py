@@ -55,17 +55,19 @@ class DenseDecode:
 
     def default(self, problem: Problem, device: Device) -> Config:
         """vLLM's Triton backend (vllm/v1/attention/ops/triton_unified_attention.py, backends/triton_attn.py):
-        tiles of 16 tokens, 32 in fp8; 16 rows of queries times heads in a block; up to 128 programs without
-        splits, 16 segments in fp32 with a reduction; Triton's default launch options. On sm_100 fp8 that spills
-        2 registers (Triton 3.9), and V is asked for after the scores instead of together with K.
+        tiles of 16 tokens with segments and 32 without, 32 in fp8 either way; 16 rows of queries times heads in a
+        block; for up to 128 programs 16 segments in fp32 with a reduction, else none; Triton's default launch
+        options. On sm_100 fp8 that spills 2 registers (Triton 3.9), and V is asked for after the scores instead of
+        together with K.
         """
         is_fp8 = dtype(problem.kv_dtype).is_fp8
         fits = [n for n in decode_attention.packed_counts(problem) if n * problem.group_size <= 16]
         requests = problem.rows // problem.query_len
+        is_split = requests * problem.kv_heads <= 128 and problem.query_len <= 8
         values: dict[str, Any] = {
             "rows_packed": max(fits, default=1),
-            "tile_n": 32 if is_fp8 else 16,
-            "splits": 16 if requests * problem.kv_heads <= 128 and problem.query_len <= 8 else 1,
+            "tile_n": 16 if is_split and not is_fp8 else 32,
+            "splits": 16 if is_split else 1,
             "heads_in": "m",
             "keys_as": "columns",
             "loads": "apart" if is_fp8 and device.arch == "sm_100" else "together",

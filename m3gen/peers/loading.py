@@ -12,17 +12,24 @@ from typing import Any
 
 from m3gen.compiler.compile import CompileError, one_line
 from m3gen.errors import UserError
-from m3gen.peers.peer import Peer, Place
+from m3gen.peers.peer import Peer, Place, Stub
 
 INERT = "inert"
 
 
 class Inert:
-    """In the place of something that is imported and not needed: any attribute and any call of it is itself."""
+    """In the place of something that is imported and not needed: any attribute and any call of it is itself, but
+    calls of the attributes in `gives`."""
 
-    def __getattr__(self, name: str) -> Inert:
+    def __init__(self, gives: Mapping[str, Any] | None = None) -> None:
+        self._gives = gives or {}
+
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in self._gives:
+            given = self._gives[name]
+            return lambda *_, **__: given
         return self
 
     def __call__(self, *_: Any, **__: Any) -> Inert:
@@ -93,16 +100,22 @@ def _stub(place: Place, root: Path, file: str) -> None:
         sys.modules[name] = module
 
 
-def _contents(stub: str, contents: Mapping[str, str], file: str) -> dict[str, Any]:
+def _contents(stub: str, contents: Stub, file: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, reference in contents.items():
-        if reference == INERT:
-            found[name] = Inert()
-            continue
-        module, _, attribute = reference.partition(":")
-        try:
-            imported = importlib.import_module(module)
-            found[name] = getattr(imported, attribute) if attribute else imported
-        except (ImportError, AttributeError) as error:
-            raise UserError(f'{file}: stubs."{stub}".{name}: {error}') from None
+        where = f'{file}: stubs."{stub}".{name}'
+        if isinstance(reference, str):
+            found[name] = Inert() if reference == INERT else _imported(reference, where)
+        else:
+            found[name] = Inert({part: _imported(one, f"{where}.{part}") for part, one in reference.items()})
     return found
+
+
+def _imported(reference: str, where: str) -> Any:
+    """What a dotted name, with an attribute after a colon, stands for."""
+    module, _, attribute = reference.partition(":")
+    try:
+        imported = importlib.import_module(module)
+        return getattr(imported, attribute) if attribute else imported
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"{where}: {error}") from None

@@ -7,18 +7,21 @@ from dataclasses import dataclass, field
 
 from m3gen.peers.arithmetic import Expression, Value
 
+Stub = Mapping[str, str | Mapping[str, str]]
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the kernels are: the file at `path` or the importable `module`, one of them, below a root folder.
 
     `stubs` are put into `sys.modules` before: by module name the attributes that it has, each the dotted name of what
-    to import for it or "inert"; None where the module is a package below the root whose own code is not run.
+    to import for it, "inert", or a table of what calls of an inert one's attributes give; None where the module is a
+    package below the root whose own code is not run.
     """
 
     path: str = ""
     module: str = ""
-    stubs: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
+    stubs: Mapping[str, Stub | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

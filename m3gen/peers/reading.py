@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from m3gen.errors import UserError
 from m3gen.ops.base import Work
 from m3gen.peers.arithmetic import FUNCTIONS, Expression, Value, Wrong, check
-from m3gen.peers.peer import LaunchText, Peer, Place, SampleText, TensorText
+from m3gen.peers.peer import LaunchText, Peer, Place, SampleText, Stub, TensorText
 from m3gen.targets import ARCHITECTURES
 
 FORMAT = 1
@@ -97,16 +97,20 @@ def _peer(data: Mapping[str, Any], file: str) -> Peer:
 def _place(known: Mapping[str, Any]) -> Place:
     if ("path" in known) == ("module" in known):
         raise _Fault("expected either path or module, to say where the kernels are")
-    stubs: dict[str, Mapping[str, str] | None] = {}
+    stubs: dict[str, Stub | None] = {}
     for name, one in _table(known, "stubs").items():
         if one == "package":
             stubs[name] = None
-        elif isinstance(one, dict) and all(isinstance(text, str) for text in one.values()):
+        elif isinstance(one, dict) and all(isinstance(part, str) or _is_texts(part) for part in one.values()):
             stubs[name] = one
         else:
             raise _Fault(f'stubs."{name}": expected "package" or a table of names and texts, got {one!r}')
     where = {key: _text(known, key) for key in ("path", "module") if key in known}
     return Place(**where, stubs=stubs)
+
+
+def _is_texts(data: Any) -> bool:
+    return isinstance(data, dict) and all(isinstance(text, str) for text in data.values())
 
 
 def _tensor(data: Any) -> TensorText:

@@ -123,12 +123,14 @@ def test_stubs_stand_in_for_the_rest_of_a_project(tmp_path: Path) -> None:
     ops.mkdir(parents=True)
     (tmp_path / "big/__init__.py").write_text("raise RuntimeError('imports half the world')\n")
     kernel = (HERE / "toys.py").read_text(encoding="utf-8")
-    head = "from big.platform import current\nfrom big.triton import tl, triton\nassert not current.is_gpu()\n"
+    head = "from big.platform import current\nfrom big.triton import tl, triton\n"
+    head += "assert not current.is_gpu()\nassert current.limits().max_exp == 1024\n"
     body = kernel.replace("import triton.language as tl\n", "").replace("import triton\n", head, 1)
     (ops / "toys.py").write_text(body)
     peer = text(
         'path = "toys.py"\n',
         'module = "big.ops.toys"\n\n[stubs]\nbig = "package"\n"big.ops" = "package"\n'
-        '"big.platform" = { current = "inert" }\n"big.triton" = { triton = "triton", tl = "triton.language" }\n',
+        '"big.platform" = { current = { limits = "sys:float_info" } }\n'
+        '"big.triton" = { triton = "triton", tl = "triton.language" }\n',
     )
     assert worked(peer, "sm_90", 64, root=tmp_path).status is Status.OK
