@@ -9,7 +9,7 @@ from m3gen.ops import launch_space
 from m3gen.ops.base import Tolerance, Work
 from m3gen.space import Choice, Config, Constraint, Flag, Ordinal, Parameter
 from m3gen.spec import Problem, dtype
-from m3gen.targets import Device
+from m3gen.targets import Device, architecture
 
 Values = Mapping[str, Any]
 
@@ -46,7 +46,8 @@ def keys(problem: Problem) -> list[Parameter]:
         return []
     doc = "K loaded [tokens, head_dim] and transposed, or [head_dim, tokens]: another layout in shared memory"
     return [
-        Choice("keys_as", ("rows", "columns"), default="columns", active=lambda c: c["heads_in"] == "m", doc=doc)
+        Choice("keys_as", ("rows", "columns"), default="columns", active=lambda c: c["heads_in"] == "m", doc=doc),
+        Choice("values_as", ("rows", "columns"), default="columns", active=lambda c: c["heads_in"] == "n", doc="V likewise"),
     ]
 
 
@@ -117,7 +118,7 @@ def variant(problem: Problem) -> dict[str, str | int | bool]:
     }
 
 
-def flags(config: Config) -> dict[str, Any]:
+def flags(problem: Problem, config: Config) -> dict[str, Any]:
     """The config as the templates' flags, every one of them set."""
     pack = config.get("rows_packed", 1)
     return {
@@ -126,10 +127,12 @@ def flags(config: Config) -> dict[str, Any]:
         "PAGE_SPLITS": config.get("page_splits", 1),
         "HEADS_IN": config["heads_in"],
         "KEYS_AS": config.get("keys_as", "rows"),
+        "VALUES_AS": config.get("values_as", "rows"),
         "LOADS": config["loads"],
         "MASKED_LOADS": config["masked_loads"],
         "PARTIAL_TORCH": dtype(str(config.get("partials", "fp32"))).torch_name,
         "MERGE": config.get("merge", "none"),
+        "MERGED_ELEMENTS": _MAX_ACCUMULATOR * architecture(problem.arch).wave_size * int(config["num_warps"]),
         "MERGE_WARPS": config.get("merge_warps", 1),
         "ROWS_PACKED": pack != 1,
         "PACK": pack,

@@ -118,7 +118,7 @@ class SparseDecode:
         return {**decode_attention.variant(problem), **lists}
 
     def flags(self, problem: Problem, config: Config) -> Mapping[str, Any]:
-        return decode_attention.flags(config)
+        return decode_attention.flags(problem, config)
 
     def work(self, problem: Problem, config: Config) -> tuple[Work, ...]:
         tokens = min(problem.context, problem.topk * problem.page_size)
