@@ -128,6 +128,7 @@ def flags(problem: Problem, config: Config) -> dict[str, Any]:
         "HEADS_IN": config["heads_in"],
         "KEYS_AS": config.get("keys_as", "rows"),
         "VALUES_AS": config.get("values_as", "rows"),
+        "FIRST_TILE": config.get("first_tile", "loop"),
         "LOADS": config["loads"],
         "MASKED_LOADS": config["masked_loads"],
         "PARTIAL_TORCH": dtype(str(config.get("partials", "fp32"))).torch_name,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from m3gen.ops import decode_attention, decode_inputs, launch_space
 from m3gen.ops.base import Cache, Case, Tolerance, Work, decode_problem
 from m3gen.ops.decode_attention import Values, power_of_two_at_least, power_of_two_at_most
-from m3gen.space import Config, Constraint, PowerOfTwo, Space
+from m3gen.space import Choice, Config, Constraint, PowerOfTwo, Space
 from m3gen.spec import CONTEXT_BUCKETS, Problem, Shard, bucket, dtype
 from m3gen.targets import Device, Vendor
 
@@ -42,6 +42,11 @@ class SparseDecode:
         def is_split(c: Values) -> bool:
             return bool(c["splits"] > 1 or c.get("page_splits", 1) > 1)
 
+        def has_loop(c: Values) -> bool:
+            """Of one row's lists: where programs have a single tile each there is none."""
+            single = most_splits == problem.topk == c["splits"] and c["tile_n"] * c["page_splits"] == page
+            return not single and (problem.query_len == 1 or c["rows_packed"] == 1)
+
         parameters = [
             *decode_attention.packing(problem),
             PowerOfTwo("tile_n", 16, page, default=page, doc="tokens per loop iteration"),
@@ -55,6 +60,13 @@ class SparseDecode:
                 doc="parts of one page",
             ),
             *decode_attention.structure(problem, is_split),
+            Choice(
+                "first_tile",
+                ("loop", "apart"),
+                default="loop",
+                active=has_loop,
+                doc="asked for before the queries are waited for, or in the loop like the others",
+            ),
             *launch_space.parameters(device),
         ]
         page_parts = Constraint(
