@@ -43,9 +43,10 @@ class SparseDecode:
             return bool(c["splits"] > 1 or c.get("page_splits", 1) > 1)
 
         def has_loop(c: Values) -> bool:
-            """Of one row's lists: where programs have a single tile each there is none."""
+            """Over the lists of single rows, where each program has some of it, and more than a tile."""
             single = most_splits == problem.topk == c["splits"] and c["tile_n"] * c["page_splits"] == page
-            return not single and (problem.query_len == 1 or c["rows_packed"] == 1)
+            even = problem.topk % c["splits"] == 0
+            return even and not single and (problem.query_len == 1 or c["rows_packed"] == 1)
 
         parameters = [
             *decode_attention.packing(problem),
@@ -130,7 +131,9 @@ class SparseDecode:
         return {**decode_attention.variant(problem), **lists}
 
     def flags(self, problem: Problem, config: Config) -> Mapping[str, Any]:
-        return decode_attention.flags(problem, config)
+        entries = -(-problem.topk // int(config["splits"]))
+        cap = power_of_two_at_least(entries)
+        return {**decode_attention.flags(problem, config), "ENTRIES": entries, "ENTRIES_CAP": cap}
 
     def work(self, problem: Problem, config: Config) -> tuple[Work, ...]:
         tokens = min(problem.context, problem.topk * problem.page_size)
