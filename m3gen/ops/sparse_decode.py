@@ -87,7 +87,7 @@ class SparseDecode:
         half = min(int(field["tile_n"]), problem.page_size // 2)
         calmer = {**field, "masked_loads": False, "num_stages": 1, "waves_per_eu": 1}
         space = self.space(problem, device)
-        narrow = {**calmer, "tile_n": half}
+        narrow = {**calmer, "tile_n": half, "first_tile": "loop"}
         return space.canonical(calmer if space.violations(narrow) else narrow)
 
     def field(self, problem: Problem, device: Device) -> Config:
@@ -112,6 +112,7 @@ class SparseDecode:
             "merge": "kernel",
             "merge_warps": 4,
             "rows_packed": 1,
+            "first_tile": "loop",
             **launch_space.field_default(device),
         }
         space = self.space(problem, device)
