@@ -135,7 +135,9 @@ def flags(problem: Problem, config: Config) -> dict[str, Any]:
         "MASKED_LOADS": config["masked_loads"],
         "PARTIAL_TORCH": dtype(str(config.get("partials", "fp32"))).torch_name,
         "MERGE": config.get("merge", "none"),
-        "MERGED_ELEMENTS": _MAX_ACCUMULATOR * architecture(problem.arch).wave_size * int(config.get("num_warps", 4)),
+        "MERGED_ELEMENTS": _MAX_ACCUMULATOR
+        * architecture(problem.arch).wave_size
+        * int(config.get("num_warps", 4)),
         "MERGE_WARPS": config.get("merge_warps", 1),
         "ROWS_PACKED": pack != 1,
         "PACK": pack,
