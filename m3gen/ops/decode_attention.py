@@ -9,7 +9,7 @@ from m3gen.ops import launch_space
 from m3gen.ops.base import Tolerance, Work
 from m3gen.space import Choice, Config, Constraint, Flag, Ordinal, Parameter
 from m3gen.spec import Problem, dtype
-from m3gen.targets import Device
+from m3gen.targets import Device, architecture
 
 Values = Mapping[str, Any]
 
@@ -40,13 +40,16 @@ def packing(problem: Problem) -> list[Parameter]:
     return [Ordinal("rows_packed", packed_counts(problem), default=1, doc=doc)]
 
 
-def keys(problem: Problem) -> list[Parameter]:
-    """`keys_as`, where it matters: AMD's LDS has up to 16 lanes at one bank when rows are transposed."""
+def sides(problem: Problem) -> list[Parameter]:
+    """Which side of K and of V is contiguous in a tile, where it matters: AMD's LDS has up to 16 lanes at one bank
+    when rows are transposed."""
     if not launch_space.is_amd(problem):
         return []
-    doc = "K loaded [tokens, head_dim] and transposed, or [head_dim, tokens]: another layout in shared memory"
+    doc = "loaded [tokens, head_dim] and transposed, or [head_dim, tokens]: another layout in shared memory"
+    choices = ("rows", "columns")
     return [
-        Choice("keys_as", ("rows", "columns"), default="columns", active=lambda c: c["heads_in"] == "m", doc=doc)
+        Choice("keys_as", choices, default="columns", active=lambda c: c["heads_in"] == "m", doc=f"K {doc}"),
+        Choice("values_as", choices, default="columns", active=lambda c: c["heads_in"] == "n", doc=f"V {doc}"),
     ]
 
 
@@ -54,7 +57,7 @@ def structure(problem: Problem, is_split: Callable[[Values], bool]) -> list[Para
     """How a tile is worked and how splits are merged; `is_split` says whether there are any."""
     return [
         Choice("heads_in", ("m", "n"), default="m", doc="which side of the matrix unit the heads take"),
-        *keys(problem),
+        *sides(problem),
         Choice("loads", ("together", "apart"), default="apart", doc="V requested with K, or after the scores"),
         Flag("masked_loads", default=True, doc="mask dead tokens in the load, or load whole tiles and select"),
         Choice(
@@ -117,7 +120,7 @@ def variant(problem: Problem) -> dict[str, str | int | bool]:
     }
 
 
-def flags(config: Config) -> dict[str, Any]:
+def flags(problem: Problem, config: Config) -> dict[str, Any]:
     """The config as the templates' flags, every one of them set."""
     pack = config.get("rows_packed", 1)
     return {
@@ -126,10 +129,15 @@ def flags(config: Config) -> dict[str, Any]:
         "PAGE_SPLITS": config.get("page_splits", 1),
         "HEADS_IN": config["heads_in"],
         "KEYS_AS": config.get("keys_as", "rows"),
+        "VALUES_AS": config.get("values_as", "rows"),
+        "FIRST_TILE": config.get("first_tile", "loop"),
         "LOADS": config["loads"],
         "MASKED_LOADS": config["masked_loads"],
         "PARTIAL_TORCH": dtype(str(config.get("partials", "fp32"))).torch_name,
         "MERGE": config.get("merge", "none"),
+        "MERGED_ELEMENTS": _MAX_ACCUMULATOR
+        * architecture(problem.arch).wave_size
+        * int(config.get("num_warps", 4)),
         "MERGE_WARPS": config.get("merge_warps", 1),
         "ROWS_PACKED": pack != 1,
         "PACK": pack,

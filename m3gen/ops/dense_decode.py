@@ -92,7 +92,7 @@ class DenseDecode:
         return decode_attention.variant(problem)
 
     def flags(self, problem: Problem, config: Config) -> Mapping[str, Any]:
-        return decode_attention.flags(config)
+        return decode_attention.flags(problem, config)
 
     def work(self, problem: Problem, config: Config) -> tuple[Work, ...]:
         """A page comes from memory once; the tiles of one request that want it again find it in a cache."""

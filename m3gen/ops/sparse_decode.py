@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from m3gen.ops import decode_attention, decode_inputs, launch_space
 from m3gen.ops.base import Cache, Case, Tolerance, Work, decode_problem
 from m3gen.ops.decode_attention import Values, power_of_two_at_least, power_of_two_at_most
-from m3gen.space import Config, Constraint, PowerOfTwo, Space
+from m3gen.space import Choice, Config, Constraint, PowerOfTwo, Space
 from m3gen.spec import CONTEXT_BUCKETS, Problem, Shard, bucket, dtype
 from m3gen.targets import Device, Vendor
 
@@ -42,6 +42,12 @@ class SparseDecode:
         def is_split(c: Values) -> bool:
             return bool(c["splits"] > 1 or c.get("page_splits", 1) > 1)
 
+        def has_loop(c: Values) -> bool:
+            """Over the lists of single rows, where each program has some of it, and more than a tile."""
+            single = most_splits == problem.topk == c["splits"] and c["tile_n"] * c["page_splits"] == page
+            even = problem.topk % c["splits"] == 0
+            return even and not single and (problem.query_len == 1 or c["rows_packed"] == 1)
+
         parameters = [
             *decode_attention.packing(problem),
             PowerOfTwo("tile_n", 16, page, default=page, doc="tokens per loop iteration"),
@@ -55,6 +61,13 @@ class SparseDecode:
                 doc="parts of one page",
             ),
             *decode_attention.structure(problem, is_split),
+            Choice(
+                "first_tile",
+                ("loop", "apart"),
+                default="loop",
+                active=has_loop,
+                doc="asked for before the queries are waited for, or in the loop like the others",
+            ),
             *launch_space.parameters(device),
         ]
         page_parts = Constraint(
@@ -74,7 +87,7 @@ class SparseDecode:
         half = min(int(field["tile_n"]), problem.page_size // 2)
         calmer = {**field, "masked_loads": False, "num_stages": 1, "waves_per_eu": 1}
         space = self.space(problem, device)
-        narrow = {**calmer, "tile_n": half}
+        narrow = {**calmer, "tile_n": half, "first_tile": "loop"}
         return space.canonical(calmer if space.violations(narrow) else narrow)
 
     def field(self, problem: Problem, device: Device) -> Config:
@@ -99,6 +112,7 @@ class SparseDecode:
             "merge": "kernel",
             "merge_warps": 4,
             "rows_packed": 1,
+            "first_tile": "loop",
             **launch_space.field_default(device),
         }
         space = self.space(problem, device)
@@ -118,7 +132,9 @@ class SparseDecode:
         return {**decode_attention.variant(problem), **lists}
 
     def flags(self, problem: Problem, config: Config) -> Mapping[str, Any]:
-        return decode_attention.flags(config)
+        entries = -(-problem.topk // int(config["splits"]))
+        cap = power_of_two_at_least(entries)
+        return {**decode_attention.flags(problem, config), "ENTRIES": entries, "ENTRIES_CAP": cap}
 
     def work(self, problem: Problem, config: Config) -> tuple[Work, ...]:
         tokens = min(problem.context, problem.topk * problem.page_size)

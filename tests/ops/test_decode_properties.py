@@ -32,11 +32,15 @@ def problems(draw: st.DrawFn, op: str) -> dict[str, Any]:
         kv_heads=draw(st.sampled_from([1, 2])),
     )
     structure = {
-        "splits": draw(st.sampled_from([1, 2] if op == "sparse_decode" else [1, 2, 4])),
+        "splits": draw(st.sampled_from([n for n in (1, 2, 4) if op == "dense_decode" or n <= problem.topk])),
         "heads_in": draw(st.sampled_from(["m", "n"])),
         "loads": draw(st.sampled_from(["together", "apart"])),
         "masked_loads": draw(st.booleans()),
     }
+    if structure["heads_in"] == "n":
+        structure["values_as"] = draw(st.sampled_from(["rows", "columns"]))
+    if op == "sparse_decode" and pack == 1 and problem.topk % structure["splits"] == 0:
+        structure["first_tile"] = draw(st.sampled_from(["loop", "apart"]))
     if query_len > 1:
         structure["rows_packed"] = pack
     if structure["splits"] > 1:
