@@ -9,6 +9,7 @@ import numpy as np
 from m3gen.emulator.descriptor import Descriptor
 from m3gen.emulator.profile import Profile
 from m3gen.evaluate.timing import Latencies
+from m3gen.evaluate.trace import Trace
 from m3gen.evaluate.waves import Simulated, Workgroup, simulate
 from tests.emulator.harness import machine
 
@@ -25,7 +26,8 @@ def workgroup(text: str, waves: int = 1, arch: str = "gfx942") -> Workgroup:
     one.program = replace(one.program, descriptor=Descriptor.parse(".amdhsa_user_sgpr_kernarg_segment_ptr 1\n"))
     recording = one.launch((1, 1, 1), waves, 1 << 16, region.start)
     assert recording is not None
-    return Workgroup.of(Profile("test", arch, (1, 1, 1), waves, one.program, recording, 0.0), 0)
+    profile = Profile("test", arch, (1, 1, 1), waves, one.program, recording, 0.0)
+    return Workgroup.of(Trace.of(profile, 0, trips=1, streams=True))
 
 
 def run(text: str, waves: int = 1, copies: int = 1, **latencies: float) -> Simulated:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts, LoopFacts
-from m3gen.evaluate.dynamics import DYNAMICS, Dynamics, Sample
+from m3gen.evaluate.dynamics import DYNAMICS, UNITS, Dynamics, Sample
 from m3gen.evaluate.predict import SWITCHES, TERMS, predict
 from m3gen.evaluate.timing import TIMINGS
 from m3gen.ops.base import Work
@@ -234,7 +234,7 @@ def test_a_unit_that_is_left_out_leaves_the_simulation_out_too(term: str) -> Non
     """The others can be left out of what was simulated."""
     without = frozenset({term})
     found, bare = (predict([launch(609)], [one], [WORK], MI300X, without=without) for one in (SIMULATED, FACTS))
-    assert (found == bare) == (term in ("issue", "matrix", "shared", "latency", "simulation"))
+    assert (found == bare) == (term in (*UNITS, "latency", "conflicts", "simulation"))
 
 
 @given(st.sampled_from(sorted(DEVICES)), st.integers(1, 4096), st.floats(1e3, 1e10))
