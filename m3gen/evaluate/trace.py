@@ -89,9 +89,9 @@ class Traces:
         try:
             found = json.loads(lzma.decompress(data))
             if found["format"] != _FORMAT:
-                raise ValueError(f"traces of format {found['format']}, expected {_FORMAT}")
+                raise ValueError(f"format {found['format']}, expected {_FORMAT}")
             return cls(tuple(Trace.from_dict(one) for one in found["samples"]), found["seconds"])
-        except (lzma.LZMAError, KeyError, TypeError, AttributeError) as error:
+        except (lzma.LZMAError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no traces: {type(error).__name__}: {error}") from None
 
 

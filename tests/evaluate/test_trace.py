@@ -54,5 +54,5 @@ def test_the_simulation_of_what_was_kept_is_the_same(text: str, waves: int, copi
     "data", [b"", b"{}", lzma.compress(b"[]"), lzma.compress(b'{"format": 0}'), lzma.compress(b"{")]
 )
 def test_anything_else_is_no_traces(data: bytes) -> None:
-    with pytest.raises(ValueError, match="traces|line 1"):
+    with pytest.raises(ValueError, match="no traces"):
         Traces.from_bytes(data)
