@@ -80,7 +80,8 @@ def measured(request: CompileRequest, device: Device, repeats: int) -> dict[str,
     facts = [result.facts[key] for key in result.keys[0]]
 
     def simulated() -> None:
-        shutil.rmtree(Path(os.environ["M3GEN_CACHE"]) / "dynamics", ignore_errors=True)
+        for folder in ("traces", "dynamics"):
+            shutil.rmtree(Path(os.environ["M3GEN_CACHE"]) / folder, ignore_errors=True)
         seen = observed(request, result)
         assert all("dynamics" in one.extra for one in seen.facts.values()), seen.facts
 

@@ -112,7 +112,9 @@ def _ablated(candidates: int, arch: str | None, jobs: int) -> list[Ablated]:
     tell = output.stderr()
     tell.print(f"{len(waiting)} candidates to compile for the ablation, those in the cache excepted")
     return ablation.ablate(
-        work.compiled(waiting, jobs, lambda n: tell.print(f"{n} of {len(waiting)}") if n % 20 == 0 else None)
+        work.compiled(
+            waiting, jobs, lambda n: tell.print(f"{n} of {len(waiting)}") if n % 20 == 0 else None, work.ABLATE
+        )
     )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from m3gen.peers.worker import PeerRequest, PeerResult
     from m3gen.search.budget import Budget
     from m3gen.search.progress import Listener
+    from m3gen.search.repredict import Repredicted
     from m3gen.search.result import WinnerRow
     from m3gen.search.session import Session
     from m3gen.store import Store
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 VERIFY_DEADLINE_S = 600.0
 COMPILE_DEADLINE_S = 600.0
 JUDGE = "m3gen.evaluate.candidate:judge_candidate"
+ABLATE = "m3gen.evaluate.candidate:ablate_candidate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +162,22 @@ def mnemonics(candidates: Sequence[Candidate], jobs: int) -> Iterator[Used]:
                 yield done.value if done.status is Status.OK else Used(done.status, done.reason)
 
 
+def repredict(store: Store, problems: Sequence[Problem], tick: Callable[[int], object]) -> Repredicted:
+    """What the predictor of today says of every stored candidate, into the store."""
+    from m3gen.search.repredict import repredict as predict_again
+
+    return predict_again(store, problems, tick)
+
+
 def compiled(
-    requests: Sequence[CompileRequest], jobs: int, done: Callable[[int], object]
+    requests: Sequence[CompileRequest], jobs: int, done: Callable[[int], object], handler: str = JUDGE
 ) -> list[tuple[CompileRequest, CompileResult]]:
-    """Each through the compiler, or from the cache, in the order given; `done` hears how many are known."""
+    """Each through the compiler, or from the cache, in the order given; `done` hears how many are known. With `ABLATE`
+    simulated without each term, too."""
     from m3gen.compiler.pool import WorkerPool
 
     found: dict[int, CompileResult] = {}
-    with WorkerPool(JUDGE, jobs=jobs, deadline_s=COMPILE_DEADLINE_S) as pool:
+    with WorkerPool(handler, jobs=jobs, deadline_s=COMPILE_DEADLINE_S) as pool:
         tickets = [pool.submit(request) for request in requests]
         while len(found) < len(tickets):
             for one in pool.poll(1.0):

@@ -26,7 +26,8 @@ class CompileResult:
 
     `launches` and `keys` hold one tuple per problem of the request, in launch order; `facts` are by key, so
     launches that differ in their grid alone share them. On failure they hold what was known by then, and
-    `reason` says in one line what failed. `compiled` and `cached` count kernels.
+    `reason` says in one line what failed. `compiled` and `cached` count kernels. `traces`: what running the kernels
+    showed (`evaluate.trace.Traces` as bytes), by the name that the facts' `extra["trace"]` gives it.
     """
 
     status: Status
@@ -40,6 +41,7 @@ class CompileResult:
     seconds: float = 0.0
     compiled: int = 0
     cached: int = 0
+    traces: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:

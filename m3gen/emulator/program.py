@@ -89,6 +89,12 @@ def parse(assembly: str) -> Program:
     return Program(resolved, labels, Descriptor.parse(assembly), paths)
 
 
+def instruction(text: str) -> Instruction:
+    """One line by itself, as `Instruction.text` has it; labels in it stay names."""
+    mnemonic, _, rest = text.partition(" ")
+    return _instruction(mnemonic, rest, 0, "")
+
+
 def _instruction(mnemonic: str, rest: str, line: int, source: str) -> Instruction:
     bare = _ENCODING.sub("", mnemonic)
     suffix = _SUFFIX.search(bare)

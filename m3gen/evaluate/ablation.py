@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from m3gen import ops
 from m3gen.compiler.request import CompileRequest, CompileResult
 from m3gen.evaluate.agreement import kendall
-from m3gen.evaluate.predict import TERMS
+from m3gen.evaluate.predict import SWITCHES
 from m3gen.evaluate.validation import evaluation
 from m3gen.ops import Cache
 from m3gen.spec import MINIMAX_M3, Problem
-from m3gen.targets import default_device
+from m3gen.targets import Vendor, architecture, default_device
 
 ARCHS = ("gfx942", "sm_90")
 CONTEXTS = {"sparse_decode": 8192, "index_score": 32768}  # op -> tokens
@@ -55,13 +55,19 @@ def requests(candidates: int, archs: Sequence[str] = ARCHS, seed: int = 0) -> li
 
 
 def ablate(compiled: Iterable[tuple[CompileRequest, CompileResult]]) -> list[Ablated]:
-    """Every problem without every term; candidates that failed to compile are left out."""
+    """Every problem without every term of `SWITCHES`; candidates that failed to compile are left out."""
     fields: dict[Problem, list[tuple[CompileRequest, CompileResult, int]]] = {}
     for request, result in compiled:
         for number, problem in enumerate(request.problems):
             if result.ok:
                 fields.setdefault(problem, []).append((request, result, number))
-    return [_ablated(problem, term, field) for problem, field in fields.items() for term in TERMS]
+    return [_ablated(problem, term, field) for problem, field in fields.items() for term in terms(problem.arch)]
+
+
+def terms(arch: str) -> tuple[str, ...]:
+    """What can be left out of predictions for an architecture: where nothing is simulated, nothing of that."""
+    simulated = architecture(arch).vendor is Vendor.AMD
+    return tuple(one for one in SWITCHES if simulated or one not in ("conflicts", "simulation"))
 
 
 def _ablated(problem: Problem, term: str, field: Sequence[tuple[CompileRequest, CompileResult, int]]) -> Ablated:

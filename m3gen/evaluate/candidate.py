@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,12 @@ from m3gen import ops
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.candidate import compile_candidate, facts_cache
 from m3gen.compiler.compile import one_line
+from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.request import CompileRequest, CompileResult
 from m3gen.evaluate import sample
-from m3gen.evaluate.dynamics import DYNAMICS, Dynamics, Sample
-from m3gen.evaluate.observed import MOST_WORKGROUPS, recalled, remember, sample_of
+from m3gen.evaluate.dynamics import TRACE
+from m3gen.evaluate.observed import MOST_WORKGROUPS, Kept, ablated, name_of, recalled, remember, trace_of
+from m3gen.evaluate.trace import Trace, Traces
 from m3gen.paths import cache_dir
 from m3gen.spec import Problem
 from m3gen.targets import Vendor, architecture
@@ -28,49 +30,66 @@ def judge_candidate(request: CompileRequest) -> CompileResult:
     return observed(request, compile_candidate(request))
 
 
-def observed(request: CompileRequest, result: CompileResult) -> CompileResult:
-    """The result with `Dynamics` in the facts' `extra` where there is an emulator for the machine code.
+def ablate_candidate(request: CompileRequest) -> CompileResult:
+    """`judge_candidate`, with what the simulation says when a term is left out of it."""
+    return observed(request, compile_candidate(request), ablated)
+
+
+def observed(
+    request: CompileRequest,
+    result: CompileResult,
+    extra: Callable[[Kept, KernelFacts], dict[str, Any]] = lambda kept, _: kept.extra,
+) -> CompileResult:
+    """The result with `Dynamics` in the facts' `extra` and the traces behind them, where there is an emulator for the
+    machine code.
 
     A kernel whose run fails has none and is predicted from its instructions alone; the reason is in
     `extra["dynamics_failed"]`.
     """
     if not result.ok or architecture(request.problems[0].arch).vendor is not Vendor.AMD:
         return result
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Kept | str] = {}
     # Problems of one signature mostly run the same kernels; of those that do, one is enough.
     for number in {keys: number for number, keys in enumerate(result.keys)}.values():
-        found |= _dynamics(request, result, number)
-    facts = {key: replace(one, extra={**one.extra, **found[key]}) for key, one in result.facts.items()}
-    return replace(result, facts=facts)
+        found |= _kept(request, result, number)
+    facts = {}
+    for key, one in result.facts.items():
+        kept = found[key]
+        more = {"dynamics_failed": kept} if isinstance(kept, str) else extra(kept, one)
+        facts[key] = replace(one, extra={**one.extra, **more})
+    traces = {kept.extra[TRACE]: kept.traces for kept in found.values() if not isinstance(kept, str)}
+    return replace(result, facts=facts, traces=traces)
 
 
-def _dynamics(request: CompileRequest, result: CompileResult, number: int) -> dict[str, dict[str, Any]]:
-    """By key, for the kernels of the `number`-th problem: from the cache, where they are kept by the version of the
-    constants, or from running them. What fails is not kept; where the cache cannot be written nothing is."""
+def _kept(request: CompileRequest, result: CompileResult, number: int) -> dict[str, Kept | str]:
+    """By key, for the kernels of the `number`-th problem: from the cache, or from running them, else why that failed.
+    What fails is not kept; where the cache cannot be written nothing is."""
     op, problem, keys = ops.get(request.op), request.problems[number], result.keys[number]
     loads = tuple(sample.loads(op, problem, request.config))
     works = [op.work(load, request.config) for load in loads]
-    # Configurations that differ in their grids share code, but not the iterations at which it can be sampled.
     names = {
-        key: "-".join([key, *(f"{work[place].loop_trips:g}" for work in works)]) for place, key in enumerate(keys)
+        key: name_of(result.facts[key], [work[place].loop_trips for work in works])
+        for place, key in enumerate(keys)
     }
-    known = {key: found for key in keys if (found := recalled(names[key])) is not None}
+    known: dict[str, Kept | str] = {}
+    for key in keys:
+        if (kept := recalled(names[key], result.facts[key])) is not None:
+            known[key] = kept
     if len(known) < len(set(keys)):
         for key, found in _run(request, result, number, loads).items():
-            if key not in known and DYNAMICS in found:
-                remember(names[key], found)
-            known.setdefault(key, found)
+            if key not in known:
+                known[key] = found if isinstance(found, str) else remember(names[key], found, result.facts[key])
     return known
 
 
 def _run(
     request: CompileRequest, result: CompileResult, number: int, loads: Sequence[Problem]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Traces | str]:
     """By key of the facts, for the kernels of the `number`-th problem."""
     from m3gen.codegen import load_module, render
 
     op, problem, keys = ops.get(request.op), request.problems[number], result.keys[number]
-    samples: dict[str, list[Sample]] = {key: [] for key in keys}
+    samples: dict[str, list[Trace]] = {key: [] for key in keys}
     started = time.perf_counter()
     try:
         launcher = getattr(load_module(render(op, problem, request.config)), op.name)
@@ -80,11 +99,11 @@ def _run(
             with emulator.attached():
                 launcher(**sample.materialise(op, load, request.config))
             for key, work, profile in zip(keys, op.work(load, request.config), emulator.profiles, strict=True):
-                samples[key].append(sample_of(profile, work, result.facts[key]))
+                samples[key].append(trace_of(profile, work))
     except Exception as error:  # of the kernel or of the emulator: the candidate can be predicted without
-        return {key: {"dynamics_failed": one_line(error)} for key in keys}
+        return {key: one_line(error) for key in keys}
     seconds = time.perf_counter() - started
-    return {key: {DYNAMICS: Dynamics(tuple(found), seconds).to_dict()} for key, found in samples.items()}
+    return {key: Traces(tuple(found), seconds) for key, found in samples.items()}
 
 
 def _emulator(result: CompileResult, number: int) -> Emulator:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from m3gen.compiler.facts import KernelFacts
 
+# Of `KernelFacts.extra`: the `Dynamics`, those with a term left out by the term, the name of the traces behind them.
+DYNAMICS, WITHOUT, TRACE = "dynamics", "dynamics_without", "trace"
 # Terms of a unit's time, and what `waves` calls the unit.
-DYNAMICS = "dynamics"  # of `KernelFacts.extra`
 UNITS = {"issue": "valu", "matrix": "matrix", "shared": "lds"}
 
 
@@ -60,10 +61,17 @@ class Dynamics:
         return cls(samples, data["seconds"])
 
 
-def dynamics_of(facts: KernelFacts) -> Dynamics | None:
-    """What a worker found out about the kernel; None when nothing ran it."""
-    data = facts.extra.get(DYNAMICS)
+def dynamics_of(facts: KernelFacts, without: str = "") -> Dynamics | None:
+    """What a worker found out about the kernel, or would have without a term; None when nothing ran it, or nothing
+    simulated that."""
+    data = facts.extra.get(WITHOUT, {}).get(without) if without else facts.extra.get(DYNAMICS)
     return Dynamics.from_dict(data) if data else None
+
+
+def raw(facts: KernelFacts) -> KernelFacts:
+    """Without what a run says: that depends on the constants and on the launch too, and one key may have several."""
+    kept = {name: value for name, value in facts.extra.items() if name not in (DYNAMICS, WITHOUT, TRACE)}
+    return replace(facts, extra=kept)
 
 
 def _split(points: Sequence[tuple[float, float]], trips: float) -> tuple[float, float]:

@@ -1,17 +1,20 @@
-"""What was seen of machine code that ran in the emulator, for `Dynamics`: the sample of a run, and its memory."""
+"""What was seen of machine code that ran in the emulator: its `Traces`, the `Dynamics` made of them, and the memory of
+both."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from m3gen.compiler.cache import replace_file
 from m3gen.compiler.facts import KernelFacts
-from m3gen.evaluate.dynamics import DYNAMICS, Dynamics, Sample
-from m3gen.evaluate.timing import AMD
+from m3gen.evaluate.dynamics import DYNAMICS, TRACE, UNITS, WITHOUT, Dynamics, Sample
+from m3gen.evaluate.timing import AMD, Latencies
+from m3gen.evaluate.trace import Trace, Traces
 from m3gen.ops.base import Work
 from m3gen.paths import cache_dir
 
@@ -20,40 +23,108 @@ if TYPE_CHECKING:
 
 MOST_WORKGROUPS = 64  # that the emulator runs in step
 _MOST_COPIES = 4
+# What can be left out of the simulation beside a unit: latencies that are then zero.
+_LATENCIES = {
+    "latency": ("near", "far", "coherent", "scalar", "shared", "matrix"),
+    "conflicts": ("conflict",),
+}
+SIMULATED = (*UNITS, *_LATENCIES)
 
 
-def sample_of(profile: Profile, work: Work, facts: KernelFacts) -> Sample:
-    """Of the workgroup that executed most. A kernel that streams nothing reads what the one before it wrote."""
-    from m3gen.evaluate.waves import Workgroup, simulate
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """`extra` belongs into the facts of the kernel; `traces` are its `Traces` as bytes."""
 
+    extra: dict[str, Any]
+    traces: bytes
+
+
+def name_of(facts: KernelFacts, trips: Sequence[float]) -> str:
+    """Of traces: the machine code, what it is launched with, and the iterations of the runs. Configurations that
+    compile to the same code share them; those that differ in their grids cannot all be sampled alike."""
+    shape = f"{facts.num_warps}x{facts.shared_bytes}"
+    return "-".join([facts.code_sha, shape, *(f"{one:g}" for one in trips)])
+
+
+def trace_of(profile: Profile, work: Work) -> Trace:
+    """Of the workgroup that executed most."""
     longest = max(
         (members[0] for members in profile.behaviours() if members[0] < MOST_WORKGROUPS),
         key=lambda number: sum(len(profile.trace(number, wave).instructions) for wave in range(profile.waves)),
     )
-    one = Workgroup.of(profile, longest)
-    most = max(1, min(_MOST_COPIES, facts.workgroups_per_cu))
+    return Trace.of(profile, longest, work.loop_trips, bool(work.streamed_bytes))
+
+
+def simulated(traces: Traces, workgroups_per_cu: int, without: str = "") -> Dynamics:
+    """What the constants of today make of traces. `without`: one of `SIMULATED` that takes no time."""
     assert AMD.latencies is not None
-    latencies = AMD.latencies if work.streamed_bytes else replace(AMD.latencies, far=AMD.latencies.coherent)
-    runs = {copies: simulate(one, copies, latencies) for copies in sorted({1, min(2, most), most})}
-    return Sample(work.loop_trips, {copies: run.clocks for copies, run in runs.items()}, runs[1].busy)
+    latencies = replace(AMD.latencies, **dict.fromkeys(_LATENCIES.get(without, ()), 0.0))
+    free = frozenset({UNITS[without]} if without in UNITS else ())
+    found = (_sample(one, workgroups_per_cu, latencies, free) for one in traces.samples)
+    return Dynamics(tuple(found), traces.seconds)
 
 
-def recalled(name: str) -> dict[str, Any] | None:
-    """What an earlier run found out under a name and this version of the constants; None when there was none, or when
-    the file is not what it wrote."""
+def _sample(trace: Trace, workgroups_per_cu: int, latencies: Latencies, free: frozenset[str]) -> Sample:
+    """A kernel that streams nothing reads what the one before it wrote."""
+    from m3gen.evaluate.waves import Workgroup, simulate
+
+    one = Workgroup.of(trace)
+    most = max(1, min(_MOST_COPIES, workgroups_per_cu))
+    if not trace.streams:
+        latencies = replace(latencies, far=latencies.coherent)
+    runs = {copies: simulate(one, copies, latencies, free) for copies in sorted({1, min(2, most), most})}
+    return Sample(trace.trips, {copies: run.clocks for copies, run in runs.items()}, runs[1].busy)
+
+
+def recalled(name: str, facts: KernelFacts) -> Kept | None:
+    """What an earlier run found out under a name; None when there was none, or when the file is not what it wrote.
+
+    Clocks are kept by the version of the constants; those of another version are simulated anew.
+    """
     try:
-        found: dict[str, Any] = json.loads(_file(name).read_bytes())
-        Dynamics.from_dict(found[DYNAMICS])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        data = _traces_file(name).read_bytes()
+        traces = Traces.from_bytes(data)
+    except (OSError, ValueError):
         return None
+    try:
+        found = json.loads(_dynamics_file(name).read_bytes())
+        Dynamics.from_dict(found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        found = _remember_dynamics(name, traces, facts)
+    return Kept({DYNAMICS: found, TRACE: name}, data)
+
+
+def remember(name: str, traces: Traces, facts: KernelFacts) -> Kept:
+    """Keep it for `recalled`; nothing is kept where the cache cannot be written."""
+    data = traces.to_bytes()
+    with suppress(OSError):
+        replace_file(_traces_file(name), data)
+    return Kept({DYNAMICS: _remember_dynamics(name, traces, facts), TRACE: name}, data)
+
+
+def ablated(kept: Kept, facts: KernelFacts) -> dict[str, Any]:
+    """`kept.extra`, and what the simulation says without each of `SIMULATED`."""
+    name = f"{kept.extra[TRACE]}-without"
+    try:
+        found = json.loads(_dynamics_file(name).read_bytes())
+    except (OSError, ValueError):
+        traces = Traces.from_bytes(kept.traces)
+        found = {term: simulated(traces, facts.workgroups_per_cu, term).to_dict() for term in SIMULATED}
+        with suppress(OSError):
+            replace_file(_dynamics_file(name), json.dumps(found).encode())
+    return {**kept.extra, WITHOUT: found}
+
+
+def _remember_dynamics(name: str, traces: Traces, facts: KernelFacts) -> dict[str, Any]:
+    found = simulated(traces, facts.workgroups_per_cu).to_dict()
+    with suppress(OSError):
+        replace_file(_dynamics_file(name), json.dumps(found).encode())
     return found
 
 
-def remember(name: str, value: dict[str, Any]) -> None:
-    """Keep it for `recalled`; nothing is kept where the cache cannot be written."""
-    with suppress(OSError):
-        replace_file(_file(name), json.dumps(value).encode())
+def _traces_file(name: str) -> Path:
+    return cache_dir() / "traces" / f"{name}.z"
 
 
-def _file(name: str) -> Path:
+def _dynamics_file(name: str) -> Path:
     return cache_dir() / "dynamics" / AMD.version / f"{name}.json"

@@ -14,8 +14,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts, LoopFacts
 from m3gen.evaluate.dynamics import Dynamics, dynamics_of
 from m3gen.evaluate.evaluation import Evaluation, Stage
@@ -26,16 +26,25 @@ from m3gen.targets import Device
 
 # How far memory and schedule overlap: the L^p norm of the two, between their sum (1) and their maximum (inf).
 OVERLAP_NORM = 4.0
-_SIMULATED = frozenset({"issue", "matrix", "shared", "latency", "simulation"})
+_SIMULATED = frozenset({"issue", "matrix", "shared", "latency", "conflicts", "simulation"})
 
 
 TERMS = ("memory", "issue", "matrix", "shared", "latency", "launch", "tail")
-# What `predict` can leave out, to see what it is worth.
-SWITCHES = (*TERMS, "simulation")
+# What `predict` can leave out, to see what it is worth; "conflicts" only where waves were simulated.
+SWITCHES = (*TERMS, "conflicts", "residents", "simulation")
+
+
+class Launched(Protocol):
+    """What predicting reads of a `codegen.launch.Launch`."""
+
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def programs(self) -> int: ...
 
 
 def predict(
-    launches: Sequence[Launch],
+    launches: Sequence[Launched],
     facts: Sequence[KernelFacts],
     work: Sequence[Work],
     device: Device,
@@ -47,7 +56,9 @@ def predict(
     The three sequences are parallel. The interval is the relative one of the vendor's `Timing`; `terms` adds up
     each term over the launches, and `limit` names the largest of those that bound the time. IMPLAUSIBLE when the
     result is under the physical floor of the bytes at peak bandwidth. `without`: terms of `SWITCHES` to leave out,
-    for ablations; a unit's term can only be left out where nothing was simulated, so that it implies "simulation".
+    for ablations. What the simulation is to leave out it must have left out when it ran (`WITHOUT` of the facts'
+    `extra`); else, and for two such terms, "simulation" is left out as well. Without "conflicts" those of the LDS cost
+    nothing, without "residents" workgroups have compute units to themselves.
     """
     if unknown := without.difference(SWITCHES):
         raise ValueError(f"no such term: {', '.join(sorted(unknown))}; there are {', '.join(SWITCHES)}")
@@ -98,7 +109,7 @@ class _Launch:
 
     def __init__(
         self,
-        launch: Launch,
+        launch: Launched,
         facts: KernelFacts,
         work: Work,
         device: Device,
@@ -107,8 +118,8 @@ class _Launch:
     ) -> None:
         self._facts, self._work, self._device, self._timing = facts, work, device, timing
         self._without = without
-        self._dynamics = None if without & _SIMULATED else dynamics_of(facts)
-        resident = max(1, facts.workgroups_per_cu)
+        self._dynamics = _dynamics(facts, without & _SIMULATED)
+        resident = 1 if "residents" in without else max(1, facts.workgroups_per_cu)
         units = device.compute_units
         programs = max(1, round(launch.programs * (1 - work.idle)))
         full, rest = divmod(programs, resident * units)
@@ -237,6 +248,12 @@ class _Launch:
             + body.waits * t.wait_cycles
             + body.barriers * t.barrier_cycles
         )
+
+
+def _dynamics(facts: KernelFacts, without: frozenset[str]) -> Dynamics | None:
+    if len(without) > 1 or "simulation" in without:
+        return None
+    return dynamics_of(facts, *without)
 
 
 @dataclass(frozen=True, slots=True)

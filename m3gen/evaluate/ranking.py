@@ -21,19 +21,21 @@ def ranked(evaluations: Mapping[K, Evaluation], registers: Callable[[str], int |
 
     Predicted times within one step of `TIE` are a tie. The baseline (`environment["baseline"]`) stands against
     what does not clearly beat it; else the candidate with the fewest registers in any launch goes first, then the
-    one with the fewest launches, then the faster, then the one that `evaluations` has first. Measured times do not
-    tie. `registers` of a launch by the key of its facts, None if they are not known; it is asked for ties alone,
-    and only as far as the order is followed.
+    one with the fewest launches, then the faster, then the simpler, then the one that `evaluations` has first. The
+    simpler one has fewer `environment["departures"]`, values that are not the baseline's: that decides where machine
+    code is the same. Measured times do not tie. `registers` of a launch by the key of its facts, None if they are
+    not known; it is asked for ties alone, and only as far as the order is followed.
 
     Steps have fixed edges, so that the order of two candidates does not depend on a third: the first verified
     one of all is the first one of the verified. A tie across an edge goes to the faster candidate.
     """
 
-    def frugality(candidate: K) -> tuple[bool, int, int, float]:
+    def frugality(candidate: K) -> tuple[bool, int, int, float, int]:
         evaluation = evaluations[candidate]
         known = [found for key in evaluation.facts if (found := registers(key)) is not None]
         stands = bool(evaluation.environment.get("baseline"))
-        return not stands, max(known, default=0), len(known), _time(evaluation)
+        departures = evaluation.environment.get("departures", 0)
+        return not stands, max(known, default=0), len(known), _time(evaluation), departures
 
     def step(candidate: K) -> float:
         return _step(evaluations[candidate])

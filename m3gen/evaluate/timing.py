@@ -58,7 +58,7 @@ _LATENCIES = Latencies(
 )
 
 AMD = Timing(
-    version="predict-amd-2",
+    version="predict-amd-3",
     # The shortest nodes of a public HIP-graph measurement are 2.9 us, kernel included (vllm-project/vllm#55235).
     launch_us=2.0,
     memory_latency_us=0.8,  # assumed: loaded HBM latency; idle figures published for MI300X are about half
@@ -79,7 +79,7 @@ AMD = Timing(
 )
 
 NVIDIA = Timing(
-    version="predict-nvidia-2",
+    version="predict-nvidia-3",
     launch_us=1.5,  # assumed: a dependent node of a CUDA graph
     memory_latency_us=0.65,  # assumed: loaded HBM latency
     lookup_latency_us=0.25,  # assumed: an L2 hit, far partition

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from m3gen import ops
 from m3gen.compiler.request import CompileRequest, CompileResult
+from m3gen.evaluate import ranking
 from m3gen.evaluate.evaluation import Evaluation
 from m3gen.evaluate.points import Choice, Order, Point, PointSet, Term
 from m3gen.evaluate.predict import TERMS, predict
+from m3gen.evaluate.ranking import TIE
 from m3gen.ops import Cache, field_config
 from m3gen.space import Config
 from m3gen.spec import MINIMAX_M3, ExactProblem, Problem
@@ -73,16 +75,31 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """What became of a choice: predicted microseconds by alternative, those that do not compile left out."""
+    """What became of a choice: predicted microseconds by alternative, those that do not compile left out. `order` is
+    the one of a pick, the best first: without what the space `refuses`, ties broken as `evaluate.ranking` does.
+    Nothing is a baseline in it: that would be what is shipped."""
 
     choice: Choice
     times_us: Mapping[int | str, float]
+    order: tuple[int | str, ...] = ()
+    refuses: tuple[int | str, ...] = ()
 
     @property
     def rank(self) -> int | None:
         """1 when nothing is predicted faster than what is shipped; None where that does not compile."""
         shipped = self.times_us.get(self.choice.shipped)
         return None if shipped is None else 1 + sum(time < shipped for time in self.times_us.values())
+
+    @property
+    def tied_rank(self) -> int | None:
+        """1 when nothing is predicted faster by more than a tie."""
+        shipped = self.times_us.get(self.choice.shipped)
+        return None if shipped is None else 1 + sum(time * (1 + TIE) < shipped for time in self.times_us.values())
+
+    @property
+    def rule_rank(self) -> int | None:
+        """1 when m3gen would pick it."""
+        return 1 + self.order.index(self.choice.shipped) if self.choice.shipped in self.order else None
 
     @property
     def best(self) -> int | str | None:
@@ -155,9 +172,19 @@ def validate(points: PointSet, compiled: Iterable[tuple[CompileRequest, CompileR
 
     def ranked(choice: Choice) -> Ranked:
         where = device(choice.device)
+        made = {value: candidate(_with(choice, value), where) for value in choice.alternatives}
         found = {value: evaluate(_with(choice, value), where) for value in choice.alternatives}
-        times = {v: one.value_us for v, one in found.items() if isinstance(one, Evaluation)}
-        return Ranked(choice, {value: time for value, time in times.items() if time is not None})
+        sound = {value: one for value, one in found.items() if isinstance(one, Evaluation) and one.value_us}
+        refuses = tuple(
+            value
+            for value in sound
+            if ops.get(choice.term.op).space(made[value].problem, where).violations(made[value].config)
+        )
+        registers = {key: facts.registers for value in sound for key, facts in known[made[value]][0].facts.items()}
+        legal = {value: one for value, one in sound.items() if value not in refuses}
+        order = tuple(ranking.ranked(legal, registers.get))
+        times = {value: one.value_us for value, one in sound.items() if one.value_us}
+        return Ranked(choice, times, order, refuses)
 
     outcomes = tuple(outcome(point) for point in points.points)
     times = {one.point.id: one.predicted_us for one in outcomes}
@@ -193,7 +220,8 @@ def evaluation(
     """The prediction of one problem, the `number`-th of its request, from an OK result."""
     facts = [result.facts[key] for key in result.keys[number]]
     work = ops.get(problem.op).work(problem, config)
-    return predict(result.launches[number], facts, work, where, without=without)
+    found = predict(result.launches[number], facts, work, where, without=without)
+    return replace(found, facts=result.keys[number])
 
 
 def _candidates(points: PointSet) -> Iterable[Candidate]:

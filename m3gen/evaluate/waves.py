@@ -11,15 +11,16 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from m3gen.emulator.group import Group
 from m3gen.emulator.isa.control import counters
-from m3gen.emulator.profile import Profile, cycles
-from m3gen.emulator.program import Instruction
+from m3gen.emulator.profile import cycles
+from m3gen.emulator.program import Instruction, instruction
 from m3gen.emulator.registers import touched
 from m3gen.emulator.table import find
 from m3gen.evaluate.timing import Latencies
+from m3gen.evaluate.trace import Trace, WaveTrace
 
 _SIMDS = 4
 _ISSUE = 4  # clocks between two instructions of one wave, assumed: the four SIMDs take turns, as in GCN
@@ -75,31 +76,28 @@ class Workgroup:
     """Instructions, LDS passes, conflicts among them, lines of memory."""
 
     @classmethod
-    def of(cls, profile: Profile, workgroup: int) -> Workgroup:
-        steps = [_step(line, profile.arch) for line in profile.program.instructions]
-        traces = [profile.trace(workgroup, wave) for wave in range(profile.waves)]
+    def of(cls, trace: Trace) -> Workgroup:
         return cls(
-            steps,
-            [
-                (
-                    trace.instructions.tolist(),
-                    trace.values[:, 3].tolist(),
-                    trace.values[:, 4].tolist(),
-                    trace.values[:, 1].tolist(),
-                )
-                for trace in traces
-            ],
+            [_step(instruction(text), trace.arch) for text in trace.code], [_wave(one) for one in trace.waves]
         )
 
 
-def simulate(one: Workgroup, copies: int, latencies: Latencies) -> Simulated:
-    """`copies` of a workgroup on one compute unit."""
+def simulate(one: Workgroup, copies: int, latencies: Latencies, free: frozenset[str] = frozenset()) -> Simulated:
+    """`copies` of a workgroup on one compute unit. `free`: units of `busy` that take no time, for ablations."""
     waves = [
         _Wave(steps, passes, conflicts, lines, copy, (copy * len(one.waves) + number) % _SIMDS)
         for copy in range(copies)
         for number, (steps, passes, conflicts, lines) in enumerate(one.waves)
     ]
-    return _Unit(one.steps, waves, latencies).run()
+    return _Unit(one.steps, waves, latencies, free).run()
+
+
+def _wave(trace: WaveTrace) -> tuple[list[int], list[int], list[int], list[int]]:
+    instructions = [number for first, count in trace.runs for number in range(first, first + count)]
+    lines, passes, conflicts = ([0] * len(instructions) for _ in range(3))
+    for position, *values in trace.memory:
+        lines[position], passes[position], conflicts[position] = values
+    return instructions, passes, conflicts, lines
 
 
 def _step(line: Instruction, arch: str) -> _Step:
@@ -122,8 +120,12 @@ def _destination(line: Instruction) -> int:
 class _Unit:
     """One compute unit and its waves. A unit serves in the order in which waves come to it."""
 
-    def __init__(self, steps: Sequence[_Step], waves: Sequence[_Wave], latencies: Latencies) -> None:
-        self._steps, self._waves, self._latencies = steps, waves, latencies
+    def __init__(
+        self, steps: Sequence[_Step], waves: Sequence[_Wave], latencies: Latencies, free: frozenset[str]
+    ) -> None:
+        self._steps = [replace(step, hold=0.0) if step.unit in free else step for step in steps]
+        self._waves, self._latencies = waves, latencies
+        self._lds_is_free = "lds" in free
         self._free = [0.0] * len(_UNITS)
         self._busy = [0.0] * len(_UNITS)
         self._arrived: dict[int, list[int]] = {}
@@ -180,6 +182,8 @@ class _Unit:
         if unit == "lds":
             least = wave.passes[wave.at] - wave.conflicts[wave.at]
             hold = max(least + late.conflict * wave.conflicts[wave.at], _ISSUE)
+            if self._lds_is_free:
+                hold = 0.0
             wave.lgkm.append(_last(wave.lgkm, self._take(_LDS, now, hold) + hold + late.shared))
             return now + _ISSUE
         if unit == "vmem":

@@ -156,6 +156,7 @@ class IndexTopk:
             flops=0,
             loop_trips=-(-tiles // splits),
             loads_ahead=int(config["num_stages"]) - 1,
+            idle=1 - min(tiles, splits) / splits,  # `live_splits` of the template
         )
         if merge != "kernel":
             return (select,)

@@ -15,8 +15,8 @@ from m3gen.compiler.compile import CompileError, Prepared, compile_prepared, pre
 from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.triton_adapter import require_compiler
 from m3gen.errors import UserError
-from m3gen.evaluate.dynamics import DYNAMICS, Dynamics, Sample
-from m3gen.evaluate.observed import MOST_WORKGROUPS, recalled, remember, sample_of
+from m3gen.evaluate.observed import MOST_WORKGROUPS, recalled, remember, trace_of
+from m3gen.evaluate.trace import Trace, Traces
 from m3gen.paths import cache_dir
 from m3gen.peers.arithmetic import Value
 from m3gen.peers.loading import kernels
@@ -127,34 +127,34 @@ class _Run:
         if not loads:
             return [{"dynamics_failed": "the file has no sample"} for _ in prepared]
         names = [f"{one.key}-{_sha(number, loads)}" for number, one in enumerate(prepared)]
-        known = [recalled(name) for name in names]
+        known = [recalled(name, one) for name, one in zip(names, facts, strict=True)]
         if all(one is not None for one in known):
-            return [one for one in known if one is not None]
+            return [one.extra for one in known if one is not None]
         found = self._observed(loads, prepared, facts)
-        for name, value in zip(names, found, strict=True):
-            remember(name, value)
-        return found
+        if isinstance(found, str):
+            return [{"dynamics_failed": found} for _ in prepared]
+        return [remember(*one).extra for one in zip(names, found, facts, strict=True)]
 
     def _observed(
         self, loads: Sequence[tuple[Load, Loaded]], prepared: Sequence[Prepared], facts: Sequence[KernelFacts]
-    ) -> list[dict[str, Any]]:
+    ) -> list[Traces] | str:
+        """Of each launch; why it failed."""
         from m3gen.emulator.faults import EmulationError
 
-        seen: list[list[Sample]] = [[] for _ in prepared]
+        seen: list[list[Trace]] = [[] for _ in prepared]
         started = time.perf_counter()
         try:
             for names, loaded in loads:
-                for of, sample in zip(seen, self._executed(names, loaded, prepared, facts), strict=True):
-                    of.append(sample)
+                for of, trace in zip(seen, self._executed(names, loaded, prepared, facts), strict=True):
+                    of.append(trace)
         except (EmulationError, UserError, ValueError) as error:
-            return [{"dynamics_failed": f"{type(error).__name__}: {error}"} for _ in prepared]
+            return f"{type(error).__name__}: {error}"
         seconds = time.perf_counter() - started
-        ordered = [tuple(sorted(of, key=lambda one: one.trips)) for of in seen]
-        return [{DYNAMICS: Dynamics(of, seconds).to_dict()} for of in ordered]
+        return [Traces(tuple(sorted(of, key=lambda one: one.trips)), seconds) for of in seen]
 
     def _executed(
         self, names: Load, loaded: Loaded, prepared: Sequence[Prepared], facts: Sequence[KernelFacts]
-    ) -> list[Sample]:
+    ) -> list[Trace]:
         """Every launch of a small load, by the machine code of the real one."""
         from m3gen.peers.sample import materialise
 
@@ -174,7 +174,7 @@ class _Run:
                     tensors[tensor.name] = materialise(tensor, sample.fills.get(tensor.name, 0), names)
                 arguments[name] = tensors[tensor.name]
             emulator.execute(self._code(real, fact), launch.grid, arguments)
-            found.append(sample_of(emulator.profiles.pop(), work, fact))
+            found.append(trace_of(emulator.profiles.pop(), work))
         return found
 
     def _require_same_code(self, launch: Launch, real: Prepared) -> None:

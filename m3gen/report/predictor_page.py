@@ -31,13 +31,16 @@ KNOWN_WRONG = """## What is known to be wrong
   "Held out" says that no number was fitted to a point, not that nobody had looked at it.
 - No AMD point is of an attention kernel. That a bank conflict costs two clocks rests on one kernel's reads. The
   latencies of AMD's caches, its LDS and its memory are assumed.
-- gfx950 has no point that is judged. Those of its selector, for context, come out 1.3 to 8 times too slow: its merging
-  programs are predicted one after the other where they overlap, and a launch in a graph seems to cost under 2 us.
+- gfx950 has no point that is judged. Those of its selector, for context, come out 1.3 to 1.6 times too slow: a launch
+  in a graph seems to cost under 2 us, and most of the rest is latency, which is assumed.
+- Every workgroup of a launch takes as long as the one that executes most. Where the last of a row's programs to arrive
+  merges what the others found, all of them are predicted to merge.
+- On AMD a barrier costs a wave no more than an instruction once all have arrived, and workgroups start at no cost.
 - On AMD memory is a roofline beside the simulation, not in it: a kernel that is short of bytes in flight only at times
   is predicted too fast. Address translation, channel conflicts and the fabric between chiplets are not modelled.
 - On NVIDIA waves are not simulated: units are counted from the instructions, bank conflicts are not, and what is
   outside the main loop runs once.
-- Without a term of a unit an AMD prediction falls back on counting, so that the ablation shows both at once there.
+- The ablation on AMD switches a unit off in the simulation; only "simulation" falls back on counting instructions.
 - Loops other than the one that streams, and atomics that many programs contend for, are charged once or not at all.
 
 ## What is left out

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from m3gen.evaluate import agreement
 from m3gen.evaluate.ablation import Ablated
-from m3gen.evaluate.predict import TERMS
+from m3gen.evaluate.predict import SWITCHES
 from m3gen.evaluate.ranking import TIE
 from m3gen.evaluate.validation import Ordered, Outcome, Ranked, Validation
 from m3gen.report import layout, words
@@ -97,6 +97,9 @@ def report_object(found: Validation, ablated: Sequence[Ablated]) -> dict[str, An
                 "shipped": one.choice.shipped,
                 "times_us": {str(value): time for value, time in one.times_us.items()},
                 "rank": one.rank,
+                "tied_rank": one.tied_rank,
+                "picked_rank": one.rule_rank,
+                "refused": list(one.refuses),
                 "regret": one.regret,
             }
             for one in found.choices
@@ -221,25 +224,55 @@ def _choices(choices: Sequence[Ranked]) -> Sheet:
             one.choice.what,
             one.choice.device,
             f"{one.choice.parameter}={one.choice.shipped}",
-            "-" if one.rank is None else f"{one.rank} of {len(one.times_us)}",
-            ", ".join(f"{value}: {words.microseconds(time)}" for value, time in one.times_us.items()),
+            *(f"{rank or '-'} of {count}" for rank, count in _ranks(one)),
+            ", ".join(_alternative(one, value) for value in one.times_us),
             _share(one.regret),
         )
         for one in choices
     ]
-    columns = ("shipped choice", "device", "shipped", ">rank", "predicted us", ">behind")
-    note = "rank of what vLLM ships among its alternatives, and how far it is predicted behind the best of them"
-    return Sheet("Shipped choices", columns, tuple(rows), note=note, fold=(columns[0], columns[4]))
+    columns = (
+        "shipped choice",
+        "device",
+        "shipped",
+        ">by time",
+        ">with ties",
+        ">picked",
+        "predicted us",
+        ">behind",
+    )
+    firsts = [sum(_ranks(one)[column][0] == 1 for one in choices) for column in range(3)]
+    note = (
+        f"rank of what vLLM ships among its alternatives: by predicted time alone; when what is faster by no more "
+        f"than a tie, {100 * TIE:.0f} %, does not count; and as m3gen would pick, a tie going to fewer registers, "
+        f"then fewer launches, from those that its space allows (others are in brackets). First "
+        f"{', '.join(map(str, firsts))} times in {len(choices)}. The last column is how far what is shipped is "
+        f"predicted behind the fastest"
+    )
+    return Sheet("Shipped choices", columns, tuple(rows), note=note, fold=(columns[0], columns[6]))
+
+
+def _ranks(one: Ranked) -> tuple[tuple[int | None, int], ...]:
+    """By time, with ties, as picked: the rank, and among how many."""
+    count = len(one.times_us)
+    return (one.rank, count), (one.tied_rank, count), (one.rule_rank, len(one.order))
+
+
+def _alternative(one: Ranked, value: int | str) -> str:
+    text = f"{value}: {words.microseconds(one.times_us[value])}"
+    return f"({text})" if value in one.refuses else text
 
 
 def _ablation(ablated: Sequence[Ablated]) -> Sheet:
     spaces = list(dict.fromkeys((one.problem.op, one.problem.arch) for one in ablated))
     rows = []
-    for term in TERMS:
+    for term in SWITCHES:
         cells = []
         for space in spaces:
             of_space = [one for one in ablated if one.term == term and (one.problem.op, one.problem.arch) == space]
-            worst = max((one.regret for one in of_space), default=None)
+            if not of_space:
+                cells.append("-")
+                continue
+            worst = max(one.regret for one in of_space)
             changed = sum(one.regret > TIE for one in of_space)
             taus = [one.agreement for one in of_space if one.agreement is not None]
             tau = _signed(min(taus)) if taus else "-"

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts
+from m3gen.evaluate import launched
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.search.rooms import Done, Rooms
 from m3gen.search.schedule import Candidate
@@ -39,6 +40,8 @@ class Compiled(Protocol):
     def compiled(self) -> int: ...
     @property
     def cached(self) -> int: ...
+    @property
+    def traces(self) -> Mapping[str, bytes]: ...
 
 
 class Judge:
@@ -51,7 +54,11 @@ class Judge:
         self.compiler = rooms.compiler()
 
     def environment(self, candidate: Candidate) -> dict[str, Any]:
-        return {"compiler": self.compiler, "source_sha": candidate.group.source(candidate.config)}
+        return {
+            "compiler": self.compiler,
+            "source_sha": candidate.group.source(candidate.config),
+            "device": self._device.name,
+        }
 
     def holds(self, evaluation: Evaluation, source_sha: str) -> bool:
         """Whether a stored evaluation still says what judging anew would say."""
@@ -83,31 +90,35 @@ class Judge:
                 evaluation = self._predict(candidate, study, result, position)
             else:
                 evaluation = _failure(result.status, result.reason)
-            held = {**evaluation.environment, **environment}
+            held = {**evaluation.environment, **environment, "departures": study.departures(candidate.config)}
             if candidate.config == study.field:
                 held["baseline"] = True  # what `evaluate.ranking` lets stand in a tie
             yield study, replace(evaluation, seconds=seconds, environment=held)
 
     def _predict(self, candidate: Candidate, study: Study, result: Compiled, position: int) -> Evaluation:
-        keys = result.keys[position]
+        """What was judged before under another name, the same machine code in the same grids, is not judged again."""
+        keys, launches = result.keys[position], result.launches[position]
+        facts = [result.facts[key] for key in keys]
         try:
-            evaluation = self._rooms.predict(
-                result.launches[position],
-                [result.facts[key] for key in keys],
-                candidate.group.op.work(study.problem, candidate.config),
-                self._device,
-            )
+            work = candidate.group.op.work(study.problem, candidate.config)
+            run = launched.launched(launches, facts, work)
+            if (twin := study.twin(run)) is not None and twin != candidate.config:
+                known = study.evaluations[twin]
+                environment = {launched.LAUNCHES: run, launched.DUPLICATE_OF: twin.sha}
+                return replace(known, facts=keys, environment=environment)
+            evaluation = self._rooms.predict(launches, facts, work, self._device)
         except Exception as error:  # what one candidate's facts trip over must not end the session
             failure = _failure(Status.RUNTIME, f"the predictor raised {type(error).__name__}: {error}")
             return replace(failure, judge=self.version)
-        return replace(_sound(evaluation), facts=keys)
+        environment = {**evaluation.environment, launched.LAUNCHES: run}
+        return replace(sound(evaluation), facts=keys, environment=environment)
 
 
 def _failure(status: Status, reason: str) -> Evaluation:
     return Evaluation(stage=Stage.PREDICTED, status=status, judge=COMPILE_JUDGE, reason=reason)
 
 
-def _sound(evaluation: Evaluation) -> Evaluation:
+def sound(evaluation: Evaluation) -> Evaluation:
     """An OK evaluation has a finite value over zero, a failed one has none."""
     value = evaluation.value_us
     if evaluation.ok and (value is None or not math.isfinite(value) or value <= 0):

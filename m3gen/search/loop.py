@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from m3gen.evaluate.dynamics import raw
 from m3gen.evaluate.evaluation import Evaluation
 from m3gen.search.judging import Judge
 from m3gen.search.result import Ended
@@ -94,7 +95,9 @@ class Search:
 
     def _keep_facts(self, done: Done) -> None:
         for key, facts in done.value.facts.items():
-            self._store.commit_facts(key, facts)
+            self._store.commit_facts(key, raw(facts))
+        for name, traces in done.value.traces.items():
+            self._store.commit_traces(name, traces)
         self.compiled += done.value.compiled
         self.cached += done.value.cached
 

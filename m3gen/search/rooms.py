@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation
+from m3gen.evaluate.predict import Launched
 from m3gen.ops.base import Op, Work
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
@@ -42,7 +42,7 @@ class Pool(Protocol):
 class Predict(Protocol):
     def __call__(
         self,
-        launches: Sequence[Launch],
+        launches: Sequence[Launched],
         facts: Sequence[KernelFacts],
         work: Sequence[Work],
         device: Device,

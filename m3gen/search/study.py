@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from m3gen.evaluate.evaluation import Evaluation
+from m3gen.evaluate.launched import LAUNCHES, identity
 from m3gen.ops.base import Op
 from m3gen.search.history import History
 from m3gen.search.progress import Incumbent
@@ -28,6 +30,7 @@ class Study:
     exhausted: bool = False
     _observed: dict[int, float | None] = dataclasses.field(default_factory=dict)
     _best: Config | None = None
+    _codes: dict[Hashable, Config] = dataclasses.field(default_factory=dict)
 
     def record(self, config: Config, evaluation: Evaluation) -> None:
         """Take note of an evaluation; it is pending no longer."""
@@ -37,11 +40,21 @@ class Study:
             self._observed[self.space.id(config)] = evaluation.value_us if evaluation.ok else None
         if evaluation.ok and (self._best is None or _value(evaluation) < _value(self.evaluations[self._best])):
             self._best = config
+        if evaluation.ok and LAUNCHES in evaluation.environment:
+            self._codes.setdefault(identity(evaluation.environment[LAUNCHES]), config)
 
     @property
     def begun(self) -> int:
         """Evaluations recorded or under way."""
         return len(self.evaluations) + len(self.pending)
+
+    def twin(self, run: Sequence[Mapping[str, Any]]) -> Config | None:
+        """The first config that was found OK with these launches."""
+        return self._codes.get(identity(run))
+
+    def departures(self, config: Config) -> int:
+        """How many values are not those of the field's config."""
+        return sum(self.field.get(name) != value for name, value in config.items())
 
     def knows(self, config: Config) -> bool:
         return config in self.evaluations or config in self.pending

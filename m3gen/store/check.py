@@ -9,10 +9,19 @@ from sqlalchemy.orm import Session
 
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Stage
+from m3gen.evaluate.trace import Traces
 from m3gen.space.config import Config
 from m3gen.spec import Problem, Status
 from m3gen.store.identity import signature
-from m3gen.store.models import ConfigRow, EvaluationRow, FactsRow, LaunchRow, ProblemRow, VerificationRow
+from m3gen.store.models import (
+    ConfigRow,
+    EvaluationRow,
+    FactsRow,
+    LaunchRow,
+    ProblemRow,
+    TracesRow,
+    VerificationRow,
+)
 from m3gen.store.rows import verification_value
 
 _BATCH = 500
@@ -24,6 +33,7 @@ def logical_faults(session: Session) -> Iterator[str]:
     yield from _problems(session)
     yield from _configs(session)
     yield from _facts(session)
+    yield from _traces(session)
     yield from _evaluations(session)
     yield from _launches(session)
     yield from _verifications(session)
@@ -67,6 +77,16 @@ def _facts(session: Session) -> Iterator[str]:
             row.code_sha,
         ):
             yield f"kernel facts {row.key}: its kernel, arch, compiler or code is not that of its content"
+
+
+def _traces(session: Session) -> Iterator[str]:
+    for name, traces in session.execute(
+        select(TracesRow.name, TracesRow.traces).execution_options(yield_per=_BATCH)
+    ):
+        try:
+            Traces.from_bytes(traces)
+        except ValueError as error:
+            yield f"traces {name}: {error}"
 
 
 def _evaluations(session: Session) -> Iterator[str]:

@@ -3,6 +3,7 @@
     problems 1 ── n evaluations n ── 1 configs         one row per thing found out, never changed
                   evaluations 1 ── n launches n ── 1 kernel_facts
     configs  1 ── n verifications                      of a signature, whatever the load
+    kernel_traces                                      what running kernels showed, see `TracesRow`
     sessions n ── n problems (session_problems)        who asked, with what arguments, for how long
 
 A row is only ever added (a session's progress aside). Types are those that SQLite and PostgreSQL share; times
@@ -20,6 +21,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Text,
@@ -76,6 +78,17 @@ class FactsRow(Base):
     compiler: Mapped[str]
     code_sha: Mapped[str]
     facts: Mapped[dict[str, Any]]
+    created_at: Mapped[str] = mapped_column(Stamp)
+
+
+class TracesRow(Base):
+    """`evaluate.trace.Traces` as bytes, by the name that `environment["launches"]` of evaluations gives them: with the
+    facts all that a later judge needs, whatever its constants."""
+
+    __tablename__ = "kernel_traces"
+
+    name: Mapped[str] = mapped_column(String(160), primary_key=True)
+    traces: Mapped[bytes] = mapped_column(LargeBinary)
     created_at: Mapped[str] = mapped_column(Stamp)
 
 

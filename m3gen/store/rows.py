@@ -49,6 +49,10 @@ def facts_columns(key: str, facts: KernelFacts) -> dict[str, Any]:
     }
 
 
+def traces_columns(name: str, traces: bytes) -> dict[str, Any]:
+    return {"name": name, "traces": traces, "created_at": now()}
+
+
 def evaluation_columns(evaluation: Evaluation) -> dict[str, Any]:
     """All but what it belongs to. `ValueError` for OK without a value over zero, and for a time that is not
     finite."""

@@ -31,6 +31,7 @@ from m3gen.store.models import (
     ProblemRow,
     SessionProblemRow,
     SessionRow,
+    TracesRow,
     VerificationRow,
 )
 from m3gen.store.records import FailureCount, Record, SessionRecord, Winner
@@ -139,6 +140,15 @@ class Store:
         with self._read() as session:
             found = session.scalar(select(FactsRow.facts).where(FactsRow.key == key))
         return None if found is None else KernelFacts.from_dict(found)
+
+    def commit_traces(self, name: str, traces: bytes) -> bool:
+        """Keep what running a kernel showed (`evaluate.trace.Traces`), under its name."""
+        with self._write() as session:
+            return dialect.insert_new(session, TracesRow.name, rows.traces_columns(name, traces)) is not None
+
+    def traces(self, name: str) -> bytes | None:
+        with self._read() as session:
+            return session.scalar(select(TracesRow.traces).where(TracesRow.name == name))
 
     # -- evaluations ----------------------------------------------------------------------------------------
 
@@ -252,6 +262,14 @@ class Store:
         with self._read() as session:
             found = session.scalar(query)
             return rows.verification_value(found) if found else None
+
+    def problems(self, *, arch: str | None = None) -> list[Problem]:
+        """Every problem that was ever asked about, in order; those of one architecture if asked."""
+        query = select(ProblemRow.problem)
+        if arch is not None:
+            query = query.where(ProblemRow.arch == arch)
+        with self._read() as session:
+            return sorted(Problem.from_dict(found) for found in session.scalars(query))
 
     # -- the whole ------------------------------------------------------------------------------------------
 

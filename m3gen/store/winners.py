@@ -74,6 +74,7 @@ class _Contender:
     value_us: float
     verification: int
     baseline: bool | None
+    departures: int | None
     keys: list[str] = field(default_factory=list)
 
 
@@ -114,7 +115,7 @@ def _evaluation(one: _Contender) -> Evaluation:
         judge=one.judge,
         value_us=one.value_us,
         facts=facts,
-        environment={"baseline": bool(one.baseline)},
+        environment={"baseline": bool(one.baseline), "departures": one.departures or 0},
     )
 
 
@@ -136,7 +137,8 @@ def _verified(*, arch: str | None, op: str | None) -> Select[Any]:
         verdicts.c.status == Status.OK.value,
     )
     baseline = row.environment["baseline"].as_boolean()
-    columns = (row.id, row.problem_sha, row.stage, row.judge, row.value_us, verdicts.c.id, baseline)
+    departures = row.environment["departures"].as_integer()
+    columns = (row.id, row.problem_sha, row.stage, row.judge, row.value_us, verdicts.c.id, baseline, departures)
     query = (
         select(*columns, FactsRow.key, FactsRow.facts["registers"].as_integer())
         .join(ProblemRow, ProblemRow.sha == row.problem_sha)

@@ -24,10 +24,14 @@ class FakePool:
 
     def __init__(self, fails: str = "") -> None:
         self.asked: list[CompileRequest] = []
+        self.handlers: list[str] = []
         self._fails = fails
 
-    def __call__(self, requests: Sequence[CompileRequest], jobs: int, done: Any) -> Answers:
+    def __call__(
+        self, requests: Sequence[CompileRequest], jobs: int, done: Any, handler: str = work.JUDGE
+    ) -> Answers:
         self.asked += requests
+        self.handlers.append(handler)
         for number in range(len(requests)):
             done(number + 1)
         return failing(requests, lambda one: one.op == self._fails) if self._fails else compiled(requests)
@@ -111,6 +115,7 @@ def test_the_page(run: Run, pool: FakePool, tmp_path: Path) -> None:
 def test_ablation_of_one_architecture(run: Run, pool: FakePool) -> None:
     found = run("validate", "--arch", "sm_90", "--ablation", 2, "--json").object["ablation"]
     assert {one["problem"]["arch"] for one in found} == {"sm_90"}
+    assert pool.handlers == [work.JUDGE, work.ABLATE]
 
 
 @pytest.mark.parametrize(

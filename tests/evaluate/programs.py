@@ -9,6 +9,7 @@ import numpy as np
 from m3gen.emulator.descriptor import Descriptor
 from m3gen.emulator.profile import Profile
 from m3gen.evaluate.timing import Latencies
+from m3gen.evaluate.trace import Trace
 from m3gen.evaluate.waves import Simulated, Workgroup, simulate
 from tests.emulator.harness import machine
 
@@ -18,6 +19,10 @@ END = 4  # clocks of the s_endpgm that closes every program
 
 
 def workgroup(text: str, waves: int = 1, arch: str = "gfx942") -> Workgroup:
+    return Workgroup.of(trace(text, waves, arch))
+
+
+def trace(text: str, waves: int = 1, arch: str = "gfx942", trips: float = 1, streams: bool = True) -> Trace:
     """Of a program with the address of 64 KB in s[0:1] and as much LDS, the lane's number in v0 (64 more in each
     further wave)."""
     one = machine(f"{text.strip()}\ns_endpgm", arch, profile=True, late=False)
@@ -25,7 +30,8 @@ def workgroup(text: str, waves: int = 1, arch: str = "gfx942") -> Workgroup:
     one.program = replace(one.program, descriptor=Descriptor.parse(".amdhsa_user_sgpr_kernarg_segment_ptr 1\n"))
     recording = one.launch((1, 1, 1), waves, 1 << 16, region.start)
     assert recording is not None
-    return Workgroup.of(Profile("test", arch, (1, 1, 1), waves, one.program, recording, 0.0), 0)
+    profile = Profile("test", arch, (1, 1, 1), waves, one.program, recording, 0.0)
+    return Trace.of(profile, 0, trips, streams)
 
 
 def run(text: str, waves: int = 1, copies: int = 1, **latencies: float) -> Simulated:

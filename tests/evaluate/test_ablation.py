@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from m3gen import ops
 from m3gen.evaluate.ablation import CONTEXTS, ROWS, ablate, requests
-from m3gen.evaluate.predict import TERMS
+from m3gen.evaluate.predict import SWITCHES, TERMS
 from m3gen.targets import default_device
 from tests.evaluate.compiled import compiled, result
 from tests.store import samples
@@ -22,8 +22,8 @@ def test_candidates_are_valid_and_the_same_every_time() -> None:
 
 def test_every_problem_is_judged_without_every_term() -> None:
     found = ablate(compiled(requests(3, ("sm_90",))))
-    assert len(found) == len(CONTEXTS) * len(ROWS) * len(TERMS)
-    assert {one.term for one in found} == set(TERMS)
+    assert len(found) == len(CONTEXTS) * len(ROWS) * (len(TERMS) + 1)
+    assert {one.term for one in found} == {*TERMS, "residents"} < set(SWITCHES)
     assert all(one.regret >= 0 and one.candidates == 3 for one in found)
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,12 @@ from m3gen.compiler.request import CompileRequest, CompileResult
 from m3gen.emulator.faults import Hang
 from m3gen.emulator.kernel import Emulator
 from m3gen.evaluate import observed as memory
-from m3gen.evaluate.candidate import judge_candidate, observed
+from m3gen.evaluate.candidate import ablate_candidate, judge_candidate, observed
 from m3gen.evaluate.dynamics import dynamics_of
 from m3gen.evaluate.evaluation import Evaluation
 from m3gen.evaluate.predict import predict
 from m3gen.evaluate.timing import AMD
+from m3gen.evaluate.trace import Traces
 from m3gen.ops.base import Cache
 from m3gen.ops.coverage import QUICK
 from m3gen.spec import MINIMAX_M3, Status
@@ -55,7 +55,7 @@ def judged(home: Path) -> CompileResult:
 @pytest.fixture
 def kept(home: Path, judged: CompileResult) -> Iterator[list[Path]]:
     """The files of what was found out; whatever a test does to them is undone."""
-    files = sorted((home / "dynamics" / AMD.version).glob("*.json"))
+    files = sorted((home / "traces").iterdir())
     texts = {path: path.read_bytes() for path in files}
     yield files
     for path, text in texts.items():
@@ -118,7 +118,8 @@ def test_a_second_time_nothing_is_run(judged: CompileResult, kept: list[Path], r
     again = judge_candidate(REQUEST)
     assert runs == []
     assert extras(again) == extras(judged)
-    assert sorted(path.stem.split("-")[0] for path in kept) == sorted(judged.facts)
+    assert sorted(path.name.split("-")[0] for path in kept) == sorted(f.code_sha for f in judged.facts.values())
+    assert sorted(again.traces) == sorted(one.extra["trace"] for one in judged.facts.values())
 
 
 def test_configurations_that_share_code_are_not_sampled_for_each_other(
@@ -140,9 +141,7 @@ def test_configurations_that_share_code_are_not_sampled_for_each_other(
     assert trips == [[1], [4, 8]]
 
 
-@pytest.mark.parametrize(
-    "text", ["", '{"dynamics": {"samples": [', "null", "[]", "{}", '{"dynamics": {"samples": 3}}']
-)
+@pytest.mark.parametrize("text", ["", "null", "{}"])
 def test_a_file_that_is_damaged_is_a_file_that_is_missing(
     text: str, judged: CompileResult, kept: list[Path], runs: list[str]
 ) -> None:
@@ -150,23 +149,69 @@ def test_a_file_that_is_damaged_is_a_file_that_is_missing(
     again = observed(REQUEST, bare(judged))
     assert len(runs) == 2  # one kernel at two loads
     assert all(dynamics_of(one) is not None for one in again.facts.values())
-    assert json.loads(kept[0].read_text()).keys() == {"dynamics"}
+    Traces.from_bytes(kept[0].read_bytes())
 
 
-def test_other_constants_keep_their_own(
-    judged: CompileResult, kept: list[Path], runs: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("text", ["", '{"samples": [', "null", "[]", "{}", '{"samples": 3}'])
+def test_clocks_that_are_damaged_are_simulated_anew(
+    text: str, judged: CompileResult, home: Path, runs: list[str]
 ) -> None:
-    monkeypatch.setattr(memory, "AMD", replace(AMD, version="predict-amd-test"))
-    observed(REQUEST, bare(judged))
-    assert len(runs) == 4
+    for path in (home / "dynamics" / AMD.version).glob("*.json"):
+        path.write_text(text)
+    again = observed(REQUEST, bare(judged))
+    assert runs == []
+    assert {key: dynamics_of(one) for key, one in again.facts.items()} == {
+        key: dynamics_of(one) for key, one in judged.facts.items()
+    }
+
+
+def test_other_constants_run_nothing_anew(
+    judged: CompileResult, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert AMD.latencies is not None
+    slower = replace(AMD.latencies, far=2 * AMD.latencies.far, scalar=2 * AMD.latencies.scalar)
+    monkeypatch.setattr(memory, "AMD", replace(AMD, version="predict-amd-test", latencies=slower))
+    again = observed(REQUEST, bare(judged))
+    assert runs == []
+    for key, facts in again.facts.items():
+        now, before = dynamics_of(facts), dynamics_of(judged.facts[key])
+        assert now is not None
+        assert before is not None
+        assert now.samples[0].clocks[1] > before.samples[0].clocks[1]
+
+
+def test_one_machine_code_is_run_once_whatever_its_key(
+    judged: CompileResult, kept: list[Path], runs: list[str]
+) -> None:
+    """Options that change nothing make another key, and the same code."""
+    renamed = replace(
+        judged,
+        keys=tuple(tuple(f"other{key}" for key in keys) for keys in judged.keys),
+        facts={f"other{key}": facts for key, facts in judged.facts.items()},
+    )
+    again = observed(REQUEST, bare(renamed))
+    assert runs == []
+    assert again.traces == judged.traces
+
+
+def test_a_term_is_left_out_of_the_simulation(judged: CompileResult) -> None:
+    found = ablate_candidate(REQUEST)
+    for facts in found.facts.values():
+        assert facts.extra["dynamics_without"].keys() == set(memory.SIMULATED)
+        whole, free = dynamics_of(facts), dynamics_of(facts, "latency")
+        assert whole is not None
+        assert free is not None
+        assert free.samples[0].clocks[1] < whole.samples[0].clocks[1]
+    assert predicted(found, without=frozenset({"latency"})).value_us < predicted(found).value_us
+    assert predicted(found) == predicted(judged)
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(
     judged: CompileResult, home: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file lies where the folder would be: that stops root too."""
-    (home / "dynamics" / "blocked").write_text("")
-    monkeypatch.setattr(memory, "AMD", replace(AMD, version="blocked"))
+    (home / "blocked").write_text("")
+    monkeypatch.setattr(memory, "cache_dir", lambda: home / "blocked")
     again = observed(REQUEST, bare(judged))
     assert all(dynamics_of(one) is not None for one in again.facts.values())
     assert len(runs) == 4

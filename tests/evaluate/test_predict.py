@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts, LoopFacts
-from m3gen.evaluate.dynamics import DYNAMICS, Dynamics, Sample
+from m3gen.evaluate.dynamics import DYNAMICS, UNITS, WITHOUT, Dynamics, Sample
 from m3gen.evaluate.predict import SWITCHES, TERMS, predict
 from m3gen.evaluate.timing import TIMINGS
 from m3gen.ops.base import Work
@@ -229,12 +229,31 @@ def test_without_the_simulation_facts_alone_count() -> None:
     assert predict([launch(609)], [SIMULATED], [WORK], MI300X, without=frozenset({"simulation"})) == bare
 
 
+def test_a_term_is_left_out_of_the_simulation_where_that_was_done() -> None:
+    halved = replace(SEEN, samples=tuple(replace(s, clocks={1: s.clocks[1] / 2}) for s in SEEN.samples))
+    known = replace(SIMULATED, extra={**SIMULATED.extra, WITHOUT: {"shared": halved.to_dict()}})
+    whole, without, bare = (
+        predict([launch(1)], [one], [WORK], MI300X, without=terms).terms["schedule"]
+        for one, terms in ((known, frozenset()), (known, frozenset({"shared"})), (FACTS, frozenset({"shared"})))
+    )
+    assert without == pytest.approx(whole / 2, rel=1e-3)
+    both = predict([launch(1)], [known], [WORK], MI300X, without=frozenset({"shared", "issue"}))
+    assert both == predict([launch(1)], [FACTS], [WORK], MI300X, without=frozenset({"shared", "issue"}))
+    assert without != bare
+
+
+def test_without_residents_a_workgroup_is_alone() -> None:
+    terms = predict([launch(304)], [SIMULATED], [WORK], MI300X, without=frozenset({"residents"})).terms
+    twice = predict([launch(608)], [SIMULATED], [WORK], MI300X, without=frozenset({"residents"})).terms
+    assert twice["schedule"] == pytest.approx(2 * terms["schedule"])
+
+
 @pytest.mark.parametrize("term", SWITCHES)
 def test_a_unit_that_is_left_out_leaves_the_simulation_out_too(term: str) -> None:
     """The others can be left out of what was simulated."""
     without = frozenset({term})
     found, bare = (predict([launch(609)], [one], [WORK], MI300X, without=without) for one in (SIMULATED, FACTS))
-    assert (found == bare) == (term in ("issue", "matrix", "shared", "latency", "simulation"))
+    assert (found == bare) == (term in (*UNITS, "latency", "conflicts", "simulation"))
 
 
 @given(st.sampled_from(sorted(DEVICES)), st.integers(1, 4096), st.floats(1e3, 1e10))

@@ -47,6 +47,12 @@ def test_then_to_the_faster() -> None:
     assert order(evaluation(5.01, "medium"), evaluation(5.0, "medium")) == [1, 0]
 
 
+def test_of_equal_code_the_simpler_goes_first() -> None:
+    plain, odd = (replace(evaluation(5.0, "medium"), environment={"departures": n}) for n in (1, 2))
+    assert order(odd, plain) == [1, 0]
+    assert order(replace(odd, value_us=4.99), plain) == [0, 1]
+
+
 def test_equals_keep_their_order() -> None:
     assert order(*[evaluation(5.0, "medium")] * 3) == [0, 1, 2]
 

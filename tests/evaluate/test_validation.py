@@ -115,6 +115,8 @@ def test_the_rank_of_a_shipped_choice() -> None:
     assert sorted(found.times_us) == [1, 16, 256]
     assert found.rank == 1 + sum(time < found.times_us[1] for time in found.times_us.values())
     assert found.rank > 1
+    assert found.tied_rank == 1 + sum(time * 1.02 < found.times_us[1] for time in found.times_us.values())
+    assert set(found.order) == set(found.times_us) - set(found.refuses)
     assert found.regret == pytest.approx(found.times_us[1] / found.times_us[found.best] - 1)
     broken = failing(requests(points), lambda one: one.config["splits"] == 1)
     [found] = validate(points, broken).choices

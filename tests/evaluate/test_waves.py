@@ -187,6 +187,28 @@ def test_a_barrier_does_not_wait_for_another_workgroup() -> None:
     assert clocks(10 * ADD + "s_barrier\n" + 10 * ADD, waves=2, copies=2) == START + 10 * 4 + 4 + 10 * 4
 
 
+# units that take no time
+
+
+def test_a_free_unit_leaves_what_the_others_take() -> None:
+    text = 5 * ADD + COLUMN + 2 * READ + DRAIN
+    lds = 2 * (2 + LATENCIES.conflict * 62)
+
+    def without(*units: str) -> float:
+        return simulate(workgroup(text), 1, LATENCIES, frozenset(units)).clocks - END
+
+    assert without() == 6 * 4 + lds + LATENCIES.shared + 4
+    assert without("valu") == lds + LATENCIES.shared + 4
+    assert without("lds") == 6 * 4 + 4 + LATENCIES.shared + 4
+    assert without("matrix") == without()
+
+
+def test_a_free_matrix_unit_leaves_the_latency_of_a_product() -> None:
+    found = simulate(workgroup(3 * MFMA + "v_mov_b32 v20, v5\n"), 1, LATENCIES, frozenset({"matrix"}))
+    assert found.clocks - END == 3 * 4 - 4 + LATENCIES.matrix + 4
+    assert "matrix" not in found.busy
+
+
 # whatever the program
 
 UNITS = [ADD, "v_exp_f32 v2, v1\n", MFMA, OTHER_MFMA, "v_mov_b32 v20, v5\n", "s_add_u32 s4, s4, 1\n", "s_nop 3\n"]

@@ -57,6 +57,16 @@ def test_the_cache_makes_no_difference() -> None:
     assert len(found) == 1
 
 
+@pytest.mark.parametrize(("context", "splits", "idle"), [(9472, 16, 15 / 16), (9472, 1, 0), (1 << 17, 4, 1 / 2)])
+def test_programs_without_a_tile_are_idle(context: int, splits: int, idle: float) -> None:
+    """All were predicted to sort and merge: sixteen parts of 74 blocks took eight times as long as one."""
+    problem = OP.problem(default_device("gfx950"), MINIMAX_M3.shard(4), Cache("bf16"), 1)
+    assert problem is not None
+    values = {"select": "sort", "tile": 512, "splits": splits, "merge": "last", "num_warps": 4, "num_stages": 1}
+    (work,) = OP.work(problem.with_load(64, context), Config(values))
+    assert work.idle == idle
+
+
 def test_work_counts_partial_lists_twice() -> None:
     problem, device = index.problem("index_topk", dtypes=("fp32",) * 2, rows=4, context=131072)
     config = index.config(OP, problem, device, splits=2, merge="kernel", tile=256, num_warps=4)

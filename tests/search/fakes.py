@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,7 @@ class Compiled:
     templates: Mapping[str, str] = field(default_factory=lambda: {"fake.py.jinja": "t"})
     compiled: int = 0
     cached: int = 0
+    traces: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class FakePool:
@@ -112,6 +113,7 @@ class Bench:
     miscompiled: set[Config] = field(default_factory=set)
     compiler: str = "triton-fake"
     registers: dict[Config, int] = field(default_factory=dict)
+    code: Callable[[Config], str] = lambda config: config.sha  # what a config compiles to
     refused: set[Config] = field(default_factory=set)
     cost: Callable[[float], float] = lambda us: us
     template: str = "v1"
@@ -177,7 +179,10 @@ class Bench:
             Status.OK,
             launches=tuple((launch,) * len(work) for work in works),
             keys=keys,
-            facts={key: fake_facts(self.registers.get(config, 64)) for key in keys[0]},
+            facts={
+                key: replace(fake_facts(self.registers.get(config, 64)), code_sha=self.code(config))
+                for key in keys[0]
+            },
             compiled=len(keys[0]),
         )
 

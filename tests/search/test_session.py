@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from m3gen.errors import UserError
+from m3gen.evaluate.launched import DUPLICATE_OF
 from m3gen.evaluate.place import gates
 from m3gen.evaluate.verification import Verification
 from m3gen.search.progress import Progress
@@ -409,6 +410,32 @@ def test_equal_registers_go_to_fewer_launches(bench: Bench):
     bench.cost = lambda us: 5.0
     (row,) = bench.session(budget="1000").run().rows
     assert row.config.get("merged") is not False
+
+
+def test_equal_machine_code_is_judged_once(bench: Bench):
+    """Options that change nothing make another config of it: the second says of which it is a duplicate."""
+    pair = [config for config in whole_space(bench) if config["split"] == "none" and config["tile"] == 128]
+    bench.code = lambda config: "the same" if config in pair else config.sha
+    bench.session(budget="1000").run()
+    assert len(pair) == 3
+    records = {r.config: r.evaluation for r in bench.store.evaluations(problem()) if r.config in pair}
+    assert len({one.value_us for one in records.values()}) == 1
+    [first] = [config for config, one in records.items() if DUPLICATE_OF not in one.environment]
+    assert {one.environment.get(DUPLICATE_OF) for one in records.values()} == {None, first.sha}
+    again = bench.session(budget="1000")
+    assert again.run().ended == "nothing to do"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_equal_machine_code_the_simpler_is_shipped(bench: Bench, seed: int):
+    """Whichever was tried first."""
+    bench.cost = lambda us: 5.0
+    bench.wrong = {bench.op.default(problem(), DEVICE)}
+    bench.code = lambda config: "the same"
+    (row,) = bench.session(budget="1000", seed=seed).run().rows
+    default = bench.op.default(problem(), DEVICE)
+    assert sum(default.get(name) != value for name, value in row.config.items()) == 1
+    assert bench.store.winners()[0].config == row.config
 
 
 def test_a_slower_candidate_is_no_tie_however_few_its_registers(bench: Bench):

@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 
+from m3gen.evaluate.trace import Traces
 from m3gen.store import Store
 from tests.store import samples
 from tests.store.samples import config, predicted, problem, verified
@@ -14,6 +15,7 @@ from tests.store.samples import config, predicted, problem, verified
 @pytest.fixture
 def full(store: Store) -> Store:
     store.commit_facts("key", samples.facts())
+    store.commit_traces("trace-0", Traces((), 0.0).to_bytes())
     session = store.begin({}, [problem()])
     store.commit_evaluation(session, problem(), config(), predicted(10.0, facts=("key", "key")))
     store.commit_verification(problem(), config(), verified())
@@ -34,6 +36,7 @@ def test_sound(full: Store) -> None:
         ("UPDATE configs SET config = '{\"BLOCK_N\": 32}'", "its content has the sha"),
         ("UPDATE kernel_facts SET facts = '{}'", "kernel facts key"),
         ("UPDATE kernel_facts SET compiler = 'triton-3.6.0'", "compiler or code"),
+        ("UPDATE kernel_traces SET traces = x'00'", "traces trace-0: no traces"),
         ("UPDATE evaluations SET status = 'fine'", "no status is called 'fine'"),
         ("UPDATE evaluations SET stage = 'guessed'", "no stage is called 'guessed'"),
         ("UPDATE evaluations SET value_us = NULL", "ok and has no value"),

@@ -47,6 +47,7 @@ def test_every_released_schema_opens_and_keeps_its_rows(dump: Path, tmp_path: Pa
         assert winner.evaluation == samples.predicted(12.5, facts=("key-0", "key-0"))
         assert winner.verification == samples.verified()
         assert store.facts("key-0") == samples.facts()
+        assert (store.traces("trace-0") is not None) == (dump.stem >= "0002")  # the first schema had none
 
 
 def test_opening_again_changes_nothing(url: str) -> None:

@@ -38,6 +38,23 @@ def test_parent_process_stays_light() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, cwd=samples.ROOT)
 
 
+# -- traces
+
+
+def test_traces_are_kept_once_by_name(store: Store) -> None:
+    assert store.traces("code-4x0-1-2") is None
+    assert store.commit_traces("code-4x0-1-2", b"\0\xffraw")
+    assert not store.commit_traces("code-4x0-1-2", b"other")
+    assert store.traces("code-4x0-1-2") == b"\0\xffraw"
+
+
+def test_problems_are_those_asked_about(store: Store) -> None:
+    asked = [problem(), problem(rows=64), problem(arch="gfx950", compute_units=256)]
+    store.begin({}, asked)
+    assert store.problems() == sorted(asked)
+    assert store.problems(arch="gfx950") == asked[2:]
+
+
 # -- sessions
 
 
