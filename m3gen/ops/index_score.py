@@ -80,6 +80,7 @@ class IndexScore:
             PowerOfTwo(
                 "blocks", 1, 64, default=8, active=lambda c: c["share"] == "blocks", doc="blocks a program"
             ),
+            Flag("keys_ahead", default=False, doc="load the keys of a tile while the ones before are multiplied"),
             Flag("masked_loads", default=False, doc="mask dead tokens in the load, or load whole tiles"),
         ]
         if problem.group_size > 1:
@@ -163,6 +164,7 @@ class IndexScore:
             "tile_n": 32 if problem.kv_dtype == "fp32" else problem.page_size,
             "share": "splits",
             "splits": _power_of_two_at_most(max(1, min(256, target // requests))),
+            "keys_ahead": False,
             "masked_loads": False,
             "heads": "together",
             "rows_packed": min(16, _power_of_two_at_least(problem.query_len)),
@@ -200,6 +202,7 @@ class IndexScore:
             "SHARE": config["share"],
             "SPLITS": config.get("splits", 0),
             "BLOCKS": config.get("blocks", 0),
+            "KEYS_AHEAD": config["keys_ahead"],
             "MASKED_LOADS": config["masked_loads"],
             "HEADS_TOGETHER": config.get("heads", "together") == "together",
             "PACK": config.get("rows_packed", 1),
