@@ -26,7 +26,7 @@ def loads(op: Op, problem: Problem, config: Config) -> Iterator[Problem]:
     Of contexts with as many iterations the shortest; where nothing streams, the longest: it is small too, and how
     much of a tile is filled may decide how long a selection takes."""
     found: dict[float, Problem] = {}
-    pages = 1
+    pages, streams = 1, True
     while pages <= _MOST_PAGES or (pages <= _MOST_BLOCKS and not streams and len(found) < 2):
         load = ExactProblem.of(problem, problem.query_len, pages * problem.page_size)
         works = op.work(load, config)
