@@ -14,21 +14,27 @@ if TYPE_CHECKING:
 
 _MOST_TRIPS = 8
 _MOST_PAGES = 512
+_MOST_BLOCKS = 8192  # of scores, where no page is read
 _CACHES = ("k_cache", "source_k")  # of as many pages as the pool has
 _LONG_TABLE = 1 << 12
 
 
 def loads(op: Op, problem: Problem, config: Config) -> Iterator[Problem]:
     """The problem with one request, at two contexts between which a program's iterations differ, few of them
-    where that is possible; at one context where none makes a difference. Whatever the problem's own load."""
+    where that is possible; at one context where none makes a difference. Whatever the problem's own load.
+
+    Of contexts with as many iterations the shortest; where nothing streams, the longest: it is small too, and how
+    much of a tile is filled may decide how long a selection takes."""
     found: dict[float, Problem] = {}
-    pages = 1
-    while pages <= _MOST_PAGES:
+    pages, streams = 1, True
+    while pages <= _MOST_PAGES or (pages <= _MOST_BLOCKS and not streams and len(found) < 2):
         load = ExactProblem.of(problem, problem.query_len, pages * problem.page_size)
-        trips = max(work.loop_trips for work in op.work(load, config))
+        works = op.work(load, config)
+        trips, streams = max(work.loop_trips for work in works), any(work.streamed_bytes for work in works)
         if trips > _MOST_TRIPS and len(found) > 1:
             break
-        found.setdefault(trips, load)
+        if not streams or trips not in found:
+            found[trips] = load
         pages *= 2
     yield from (found[trips] for trips in sorted(found)[-2:])
 

@@ -80,6 +80,7 @@ class IndexScore:
             PowerOfTwo(
                 "blocks", 1, 64, default=8, active=lambda c: c["share"] == "blocks", doc="blocks a program"
             ),
+            Flag("keys_ahead", default=False, doc="load the keys of a tile while the ones before are multiplied"),
             Flag("masked_loads", default=False, doc="mask dead tokens in the load, or load whole tiles"),
         ]
         if problem.group_size > 1:
@@ -134,35 +135,35 @@ class IndexScore:
         return Space([*structure, *launch], constraints)
 
     def default(self, problem: Problem, device: Device) -> Config:
-        """vLLM's scorers: whole pages, all heads and query rows of a request in one tile.
+        """Whole pages, all heads and query rows of a request in one tile; programs as in vLLM's launchers.
 
         NVIDIA (vllm/models/minimax_m3/common/ops/index_topk.py): the matrix unit, TARGET_GRID 4096 programs over
         at most 256 splits. AMD (vllm/models/minimax_m3/amd/ops/index_topk.py): a target of 512 programs and the
-        vector unit for a single pair; with bf16 keys on gfx950 1024 of 2 warps and one stage up to 8 and from 20
-        to 64 requests, 768 up to 11. Several heads with several query rows run 4 warps and two stages. vLLM has no
-        fp32 keys, whose whole pages fit no LDS, and no fp8 ones on sm_100, where Triton's third stage spills:
-        these take 32 tokens at a time, and two stages.
+        vector unit for a single pair. Of that the best predicted: few requests, whose time is the first keys', and
+        many pages a program load keys ahead; in between two waves, of which more programs fit a compute unit, do
+        not. Several pairs run 4 warps and two stages. vLLM has no fp32 keys, whose whole pages fit no LDS, and no
+        fp8 ones on sm_100, where Triton's third stage spills: these take 32 tokens at a time, and two stages.
         """
         requests = max(1, problem.rows // problem.query_len)
         launch = launch_space.field_default(device)
-        target, scorer = 4096, "matrix"
-        if device.architecture.vendor is Vendor.AMD:
-            target = 512
-            scorer = "vector" if problem.group_size * problem.query_len == 1 else "matrix"
-            few, many = requests <= 11, 20 <= requests <= 64
-            if device.arch == "gfx950" and problem.kv_dtype == "bf16" and (few or many):
-                target = 768 if 8 < requests <= 11 else 1024
-                launch |= {"num_warps": 2, "num_stages": 1}
+        amd = device.architecture.vendor is Vendor.AMD
+        splits = _power_of_two_at_most(max(1, min(256, (512 if amd else 4096) // requests)))
+        scorer, ahead = "matrix", False
+        if amd and problem.group_size * problem.query_len == 1:
+            scorer = "vector"
+            ahead = requests <= 8 or problem.context >= 16 * splits * problem.page_size
+            launch |= {"num_warps": 4 if ahead else 2, "num_stages": 1}
         if problem.group_size > 1 and problem.query_len > 1:
             launch |= {"num_warps": 4, "num_stages": 2}
-        if dtype(problem.kv_dtype).is_fp8 or problem.kv_dtype == "fp32":
+        if (dtype(problem.kv_dtype).is_fp8 or problem.kv_dtype == "fp32") and scorer == "matrix":
             launch["num_stages"] = 2
         values: dict[str, Any] = {
             "scorer": scorer,
             "heads_in": "m",
             "tile_n": 32 if problem.kv_dtype == "fp32" else problem.page_size,
             "share": "splits",
-            "splits": _power_of_two_at_most(max(1, min(256, target // requests))),
+            "splits": splits,
+            "keys_ahead": ahead,
             "masked_loads": False,
             "heads": "together",
             "rows_packed": min(16, _power_of_two_at_least(problem.query_len)),
@@ -200,6 +201,7 @@ class IndexScore:
             "SHARE": config["share"],
             "SPLITS": config.get("splits", 0),
             "BLOCKS": config.get("blocks", 0),
+            "KEYS_AHEAD": config["keys_ahead"],
             "MASKED_LOADS": config["masked_loads"],
             "HEADS_TOGETHER": config.get("heads", "together") == "together",
             "PACK": config.get("rows_packed", 1),

@@ -82,7 +82,7 @@ class IndexSelect:
             ),
             PowerOfTwo(
                 "tile",
-                max(128, cap),
+                max(64, cap),
                 max(1024, cap),
                 default=max(512, cap),
                 active=lambda c: c["form"] != "lists",
@@ -112,7 +112,7 @@ class IndexSelect:
         return Space(parameters, constraints)
 
     def default(self, problem: Problem, device: Device) -> Config:
-        """vLLM's scorer and selector, one after the other: the defaults of the two ops."""
+        """The defaults of the two ops, one after the other."""
         selector = _TOPK.default(problem, device)
         values: dict[str, Any] = {
             "form": "apart",

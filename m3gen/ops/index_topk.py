@@ -87,32 +87,33 @@ class IndexTopk:
         return Space([*structure, *launch], constraints)
 
     def default(self, problem: Problem, device: Device) -> Config:
-        """vLLM's selectors, both by sorting networks.
+        """The best predicted of a few, all by sorting networks in one launch.
 
-        NVIDIA (vllm/models/minimax_m3/common/ops/index_topk.py): TOPK_TARGET_GRID 512 programs over at most 16
-        chunks, tiles of 256 with 8 warps, a merge kernel. AMD (vllm/models/minimax_m3/amd/ops/index_topk.py): the
-        last program merges; up to 128 blocks one tile of 128 with 2 warps and one stage, else tiles of 512 with 8
-        warps (4 on gfx950), a TOPK_TARGET_GRID of 64 programs over at most 16 chunks.
+        Up to 128 blocks one program takes a row in one tile, with as few waves as there are scores for: waves of
+        one program meet in shared memory. More are shared by a few programs, whose last one merges, while there are
+        compute units for these; of more rows each is one program's, in wide tiles.
         """
         blocks = -(-problem.context // problem.page_size)
-        programs = problem.rows * problem.group_size
+        lists = problem.rows * problem.group_size
         launch = launch_space.field_default(device)
-        if device.architecture.vendor is Vendor.NVIDIA:
-            tile, target, merge, warps, stages = 256, 512, "kernel", 8, 2
+        amd = device.architecture.vendor is Vendor.AMD
+        if blocks <= 64 and amd:
+            tile, splits, warps = 64, 1, 1
         elif blocks <= 128:
-            tile, target, merge, warps, stages = 128, 1, "last", 2, 1
+            tile, splits, warps = 128, 1, 2 if amd else 4
+        elif lists <= 64:
+            tile, splits, warps = (128, 8, 2) if amd else (256, 4, 4)
         else:
-            tile, target, merge, warps, stages = 512, 64, "last", 4 if device.arch == "gfx950" else 8, 2
+            tile, splits, warps = (1024, 1, 8) if amd else (512, 2, 4)
         cap = topk_inputs.capacity(problem.topk)
         values: dict[str, Any] = {
             "select": "sort",
             "tile": max(tile, cap),
-            "splits": _power_of_two_at_most(max(1, min(16, target // programs, LARGEST_SORT // cap))),
-            "merge": merge,
-            "merge_warps": 4,
+            "splits": min(splits, _power_of_two_at_most(max(1, LARGEST_SORT // cap))),
+            "merge": "last",
             **launch,
             "num_warps": warps,
-            "num_stages": stages,
+            "num_stages": 1,
         }
         space = self.space(problem, device)
         known = {parameter.name for parameter in space.parameters}

@@ -36,14 +36,14 @@ def test_the_fields_default_is_in_the_space_of_every_problem(arch: str) -> None:
     [
         ("sm_90", 1, 256, 4, 3),
         ("sm_90", 64, 64, 4, 3),
-        ("gfx942", 1, 256, 4, 2),
-        ("gfx942", 64, 8, 4, 2),
-        ("gfx950", 8, 128, 2, 1),
-        ("gfx950", 16, 32, 4, 2),
-        ("gfx950", 64, 16, 2, 1),
+        ("gfx942", 1, 256, 4, 1),
+        ("gfx942", 64, 8, 2, 1),
+        ("gfx950", 8, 64, 4, 1),
+        ("gfx950", 16, 32, 2, 1),
+        ("gfx950", 64, 8, 2, 1),
     ],
 )
-def test_the_default_follows_vllms_launch_policy(
+def test_the_default_takes_vllms_programs_and_its_own_waves(
     arch: str, rows: int, splits: int, warps: int, stages: int
 ) -> None:
     problem, device = index.problem("index_score", arch, rows=rows)

@@ -39,16 +39,18 @@ def test_the_fields_default_is_in_the_space_of_every_problem(arch: str) -> None:
                 assert OP.default(problem, device) in OP.space(problem, device)
 
 
-def test_the_default_follows_vllms_launch_policy() -> None:
+def test_the_default_is_one_launch_with_few_waves() -> None:
     def default(arch: str, **load: Any) -> tuple[Any, ...]:
         problem, device = index.problem("index_topk", arch, ("fp32",) * 2, **load)
         found = OP.default(problem, device)
         return found["tile"], found["splits"], found.get("merge"), found["num_warps"]
 
-    assert default("sm_90", rows=64, context=131072) == (256, 8, "kernel", 8)
+    assert default("sm_90", rows=64, context=131072) == (256, 4, "last", 4)
+    assert default("sm_90", rows=256, context=131072) == (512, 2, "last", 4)
+    assert default("gfx942", rows=4, context=8192) == (64, 1, None, 1)
     assert default("gfx942", rows=4, context=16384) == (128, 1, None, 2)
-    assert default("gfx942", rows=4, context=131072) == (512, 16, "last", 8)
-    assert default("gfx950", rows=64, context=131072) == (512, 1, None, 4)
+    assert default("gfx942", rows=4, context=131072) == (128, 8, "last", 2)
+    assert default("gfx950", rows=256, context=131072) == (1024, 1, None, 8)
 
 
 def test_the_cache_makes_no_difference() -> None:
