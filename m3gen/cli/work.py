@@ -71,6 +71,7 @@ def open_session(
     listener: Listener,
 ) -> Session:
     """A session, not running yet. `UserError` for a sampler there is not."""
+    from m3gen import paths
     from m3gen.search.session import Session
 
     return Session(
@@ -82,6 +83,7 @@ def open_session(
         jobs=jobs,
         seed=seed,
         cache_dir=cache_dir,
+        tables_dir=paths.tables_dir(),
         listener=listener,
     )
 

@@ -169,8 +169,8 @@ class _Contest:
 
 
 def finalists(study: Study, facts: Callable[[str], KernelFacts | None], limit: int) -> list[Config]:
-    """At most `limit` OK candidates, the best first."""
-    ok = [(config, evaluation) for config, evaluation in study.evaluations.items() if evaluation.ok]
+    """At most `limit` candidates that may win, the best first."""
+    ok = [(config, evaluation) for config, evaluation in study.evaluations.items() if evaluation.may_win]
     ok.sort(key=lambda item: item[0].sha)  # equals in an order that does not tell which was tried first
 
     def registers(key: str) -> int | None:

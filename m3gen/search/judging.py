@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation, Stage
+from m3gen.evaluate.rungs import PRIOR_MARGIN, STOPPED, can_win
 from m3gen.search.rooms import Done, Rooms
 from m3gen.search.schedule import Candidate
 from m3gen.search.study import Study
@@ -67,6 +68,28 @@ class Judge:
             return None
         return replace(refusal, environment={**refusal.environment, **self.environment(candidate)})
 
+    def prior(self, candidate: Candidate, study: Study) -> Evaluation | None:
+        """The end of a candidate on the prior rung; None when it may climb."""
+        work = candidate.group.op.work(study.problem, candidate.config)
+        estimate = self._rooms.prior(work, self._device)
+        if can_win(estimate, PRIOR_MARGIN, study.limit_us):
+            return None
+        return Evaluation(
+            stage=Stage.PRIOR,
+            status=Status.OK,
+            judge=self.version,
+            value_us=estimate,
+            reason=f"{PRIOR_MARGIN:g} of it are over the {study.limit_us:.4g} us of the best",
+            environment=self.environment(candidate),
+        )
+
+    def request(self, candidate: Candidate) -> Any:
+        """What a worker is asked. A baseline climbs to the end: every ratio stands on it."""
+        limits = tuple(None if candidate.baseline else study.limit_us for study in candidate.studies)
+        problems = tuple(study.problem for study in candidate.studies)
+        name = candidate.group.op.name
+        return self._rooms.compile_request(name, problems, candidate.config, self._device, limits)
+
     def answer(self, candidate: Candidate, done: Done) -> Iterator[tuple[Study, Evaluation]]:
         """One evaluation per study: a failure of the shared compile is the failure of each."""
         environment = self.environment(candidate)
@@ -100,6 +123,8 @@ class Judge:
         except Exception as error:  # what one candidate's facts trip over must not end the session
             failure = _failure(Status.RUNTIME, f"the predictor raised {type(error).__name__}: {error}")
             return replace(failure, judge=self.version)
+        if any(result.facts[key].extra.get(STOPPED) for key in keys):
+            return replace(_sound(evaluation), stage=Stage.ANALYTIC, reason="not run: it could not win")
         return replace(_sound(evaluation), facts=keys)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from m3gen.evaluate.evaluation import Evaluation
+from m3gen.evaluate.rungs import STOPPED
 from m3gen.search.judging import Judge
 from m3gen.search.result import Ended
 from m3gen.search.rooms import Done, Pool, Rooms
@@ -62,6 +63,10 @@ class Search:
             candidate = self._schedule.next(baselines_only=remaining_s() == 0)
             if candidate is None:
                 return
+            if not candidate.baseline and (end := self._judge.prior(candidate, candidate.asker)):
+                self._schedule.take_back(candidate)
+                self._record(candidate.asker, candidate, end)
+                continue
             admitted = tuple(study for study in candidate.studies if self._admit(candidate, study))
             if admitted:
                 self._submit(replace(candidate, studies=admitted))
@@ -76,9 +81,7 @@ class Search:
     def _submit(self, candidate: Candidate) -> None:
         if self._pool is None:
             self._pool = self._rooms.compile_pool()
-        problems = tuple(study.problem for study in candidate.studies)
-        request = self._rooms.compile_request(candidate.group.op.name, problems, candidate.config)
-        self._flight[self._pool.submit(request)] = candidate
+        self._flight[self._pool.submit(self._judge.request(candidate))] = candidate
 
     def _baseline_in_flight(self) -> bool:
         return any(candidate.baseline for candidate in self._flight.values())
@@ -90,15 +93,18 @@ class Search:
             if done.status is Status.OK:
                 self._keep_facts(done)
             for study, evaluation in self._judge.answer(candidate, done):
-                self._record(study, candidate, evaluation)
+                if self._record(study, candidate, evaluation):
+                    self._schedule.spread(candidate, study)
 
     def _keep_facts(self, done: Done) -> None:
         for key, facts in done.value.facts.items():
-            self._store.commit_facts(key, facts)
+            if not facts.extra.get(STOPPED):
+                self._store.commit_facts(key, facts)
         self.compiled += done.value.compiled
         self.cached += done.value.cached
 
-    def _record(self, study: Study, candidate: Candidate, evaluation: Evaluation) -> None:
+    def _record(self, study: Study, candidate: Candidate, evaluation: Evaluation) -> bool:
+        """Whether it is the best of its problem from now on."""
         self._store.commit_evaluation(self._session_id, study.problem, candidate.config, evaluation)
-        study.record(candidate.config, evaluation)
         self.new += 1
+        return study.record(candidate.config, evaluation)

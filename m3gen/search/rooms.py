@@ -51,9 +51,10 @@ class Predict(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Rooms:
-    """`judge`: version of the predictor for a device. `compiler`: fingerprint of the children's compiler.
-    `source_sha`: identity of what a candidate renders to. The pools are made when first needed; payloads of
-    `compile_pool` come from `compile_request` and are answered by a `CompileResult`, those of `verify_pool`
+    """`judge`: version of the predictor for a device. `prior` and `least`: see `evaluate.prior`. `compiler`:
+    fingerprint of the children's compiler. `source_sha`: identity of what a candidate renders to. The pools are
+    made when first needed; payloads of `compile_pool` come from `compile_request`, which takes what to get under
+    for each problem (`evaluate.rungs.ClimbRequest`), and are answered by a `CompileResult`, those of `verify_pool`
     come from `verify_request`, which also takes where to run, and are answered by a `Verification`.
     """
 
@@ -62,8 +63,10 @@ class Rooms:
     predict: Predict
     judge: Callable[[Device], str]
     compiler: Callable[[], str]
+    prior: Callable[[Sequence[Work], Device], float]
+    least: Callable[[Sequence[Work], Device], float]
     source_sha: Callable[[Op, Problem, Config], str]
-    compile_request: Callable[[str, tuple[Problem, ...], Config], Any]
+    compile_request: Callable[[str, tuple[Problem, ...], Config, Device, tuple[float | None, ...]], Any]
     verify_request: Callable[[str, Problem, Config, str], Any]
     compile_pool: Callable[[], Pool]
     verify_pool: Callable[[], Pool]
@@ -76,9 +79,10 @@ def local_rooms(*, jobs: int, deadline_s: float, verify_deadline_s: float, cache
     from m3gen.compiler.fingerprint import fingerprint
     from m3gen.compiler.pool import WorkerPool
     from m3gen.compiler.request import CompileRequest
-    from m3gen.evaluate import predict, static
+    from m3gen.evaluate import predict, prior, static
     from m3gen.evaluate.gate import SEEDS, GateRequest
     from m3gen.evaluate.place import WORKER_ENVIRONMENT
+    from m3gen.evaluate.rungs import ClimbRequest
     from m3gen.evaluate.timing import TIMINGS
 
     def pool(handler: str, deadline: float, env: Mapping[str, str]) -> Pool:
@@ -91,9 +95,13 @@ def local_rooms(*, jobs: int, deadline_s: float, verify_deadline_s: float, cache
         predict=predict.predict,
         judge=lambda device: TIMINGS[device.architecture.vendor].version,
         compiler=fingerprint,
+        prior=prior.prior_us,
+        least=prior.least_us,
         source_sha=lambda op, problem, config: render(op, problem, config).sha,
-        compile_request=CompileRequest,
+        compile_request=lambda op, problems, config, device, limits: ClimbRequest(
+            CompileRequest(op, problems, config), device.name, limits
+        ),
         verify_request=lambda op, problem, config, on: GateRequest(op, problem, config, SEEDS, on),
-        compile_pool=lambda: pool("m3gen.evaluate.candidate:judge_candidate", deadline_s, {}),
+        compile_pool=lambda: pool("m3gen.evaluate.climb:climb_candidate", deadline_s, {}),
         verify_pool=lambda: pool("m3gen.evaluate.gate:verify_request", verify_deadline_s, WORKER_ENVIRONMENT),
     )

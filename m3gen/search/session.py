@@ -13,6 +13,7 @@ from pathlib import Path
 from m3gen.errors import UserError
 from m3gen.evaluate.place import gates
 from m3gen.ops import field_config
+from m3gen.search.admission import require_candidates
 from m3gen.search.budget import Budget
 from m3gen.search.finals import Finals
 from m3gen.search.judging import Judge
@@ -22,6 +23,7 @@ from m3gen.search.result import Ended, SessionResult
 from m3gen.search.rooms import Rooms, local_rooms
 from m3gen.search.sampler import Sampler, make_sampler
 from m3gen.search.schedule import Schedule
+from m3gen.search.seeds import Related
 from m3gen.search.study import Group, Study
 from m3gen.spec import Problem
 from m3gen.store import Store, arguments_sha
@@ -34,7 +36,8 @@ class Session:
     Problems are folded by their op (`Op.canonical`) first, and grouped by signature: one compile of a
     candidate serves all problems of a group. What the store knows under the same judge, compiler and source
     is not done again: a session that was killed goes on where it stopped, a finished one has nothing to do.
-    `UserError` for an unknown op or sampler.
+    Searches start from what the store and the tables in `tables_dir` know of related problems. `UserError` for an
+    unknown op or sampler, and for a problem none of whose configs is valid.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class Session:
         jobs: int,
         seed: int = 0,
         cache_dir: Path,
+        tables_dir: Path | None = None,
         deadline_s: float = 120.0,
         verify_deadline_s: float = 600.0,
         verify_limit: int = 8,
@@ -68,7 +72,7 @@ class Session:
         self._stop = threading.Event()
         self._judge = Judge(self._rooms, device)
         self._problems = tuple(dict.fromkeys(self._rooms.op(p.op).canonical(p) for p in problems))
-        self._groups = self._make_groups(lambda: make_sampler(sampler, seed))
+        self._groups = self._make_groups(lambda: make_sampler(sampler, seed), Related(store, tables_dir))
         self._studies = [study for group in self._groups for study in group.studies]
         self._schedule = Schedule(self._groups, budget.evaluations)
         self._arguments = {
@@ -120,18 +124,23 @@ class Session:
 
     # -- before ---------------------------------------------------------------------------------------------
 
-    def _make_groups(self, sampler: Callable[[], Sampler]) -> list[Group]:
+    def _make_groups(self, sampler: Callable[[], Sampler], related: Related) -> list[Group]:
         groups: dict[str, Group] = {}
         for problem in self._problems:
             op = self._rooms.op(problem.op)
             signature = self._store.signature(problem)
             group = groups.setdefault(signature, Group(op, signature, [], self._rooms.source_sha))
+            space = op.space(problem, self._device)
+            require_candidates(problem, space)
+            field = field_config(op, problem, self._device)
             group.studies.append(
                 Study(
                     problem=problem,
-                    space=op.space(problem, self._device),
-                    field=field_config(op, problem, self._device),
+                    space=space,
+                    field=field,
                     sampler=sampler(),
+                    floor_us=self._rooms.least(op.work(problem, field), self._device),
+                    prior=related.prior(problem, space, field),
                 )
             )
         return list(groups.values())
@@ -168,7 +177,8 @@ class Session:
             stored=len(evaluations) - (search.new if search else 0),
             compiled=search.compiled if search else 0,
             cached=search.cached if search else 0,
-            predicted=sum(evaluation.ok for evaluation in evaluations),
+            predicted=sum(evaluation.may_win for evaluation in evaluations),
+            stopped=Counter(e.stage for e in evaluations if e.ok and not e.may_win),
             verified=sum(verdict.ok for verdict in verdicts),
             failed=dict(failed),
             best={study.problem: best for study in self._studies if (best := study.incumbent)},

@@ -253,6 +253,14 @@ class Store:
             found = session.scalar(query)
             return rows.verification_value(found) if found else None
 
+    def problems(self, *, arch: str | None = None) -> list[Problem]:
+        """Every problem that was ever asked about, in order; those of one architecture if asked."""
+        query = select(ProblemRow.problem)
+        if arch is not None:
+            query = query.where(ProblemRow.arch == arch)
+        with self._read() as session:
+            return sorted(Problem.from_dict(found) for found in session.scalars(query))
+
     # -- the whole ------------------------------------------------------------------------------------------
 
     def winners(self, *, arch: str | None = None, op: str | None = None) -> list[Winner]:

@@ -81,7 +81,9 @@ def _rooms(cache_dir: Path, deadline_s: float, gate: str | None) -> Rooms:
     def check(problem: Problem, config: Config, device: Device) -> Evaluation | None:
         return None
 
-    def request(op: str, problems: tuple[Problem, ...], config: Config) -> object:
+    def request(
+        op: str, problems: tuple[Problem, ...], config: Config, device: Device, limits_us: tuple[float | None, ...]
+    ) -> object:
         return CompileRequest(op, problems, config), DEEDS.get(int(config["tile_n"]))
 
     return replace(

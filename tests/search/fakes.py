@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation, Stage
+from m3gen.evaluate.rungs import STOPPED
 from m3gen.evaluate.verification import Verification
+from m3gen.ops.base import Work
 from m3gen.search.budget import Budget
 from m3gen.search.rooms import Rooms
 from m3gen.search.session import Session
@@ -102,8 +104,10 @@ class FakePool:
 @dataclass
 class Bench:
     """What the fakes do, and what they were asked. `faults` are raised when a config is compiled,
-    `gate_faults` when it is verified; `wrong` configs fail the gate,
-    `miscompiled` ones on machine code only; `cost` replaces the op's cost."""
+    `gate_faults` when it is verified; `wrong` configs fail the gate, `miscompiled` ones on machine code only;
+    `cost` replaces the op's cost, `prior` is its time on the prior rung; a config whose `analytic` time is over
+    all its limits is compiled and not run. `least`: the floor of every problem.
+    """
 
     store: Store
     faults: dict[Config, Exception] = field(default_factory=dict)
@@ -114,6 +118,9 @@ class Bench:
     registers: dict[Config, int] = field(default_factory=dict)
     refused: set[Config] = field(default_factory=set)
     cost: Callable[[float], float] = lambda us: us
+    prior: Callable[[float], float] = lambda us: 0.0
+    analytic: Callable[[float], float] | None = None
+    least: float = 0.0
     template: str = "v1"
     judge: str = "predict-fake-1"
     op: FakeOp = field(default_factory=FakeOp)
@@ -145,7 +152,9 @@ class Bench:
             judge=lambda device: self.judge,
             compiler=lambda: self.compiler,
             source_sha=self._source_sha,
-            compile_request=lambda op, problems, config: (problems, config),
+            prior=lambda work, device: self.prior(work[0].flops),
+            least=lambda work, device: self.least,
+            compile_request=lambda op, problems, config, device, limits: (problems, config, limits),
             verify_request=lambda op, problem, config, on: (problem, config, on),
             compile_pool=lambda: self._pool(self._compile),
             verify_pool=lambda: self._pool(self._verify),
@@ -163,9 +172,9 @@ class Bench:
             return None
         return Evaluation(stage=Stage.STATIC, status=Status.CONSTRAINT, judge="static-1", code="no", reason="no")
 
-    def _compile(self, request: tuple[tuple[Problem, ...], Config]) -> Compiled:
-        problems, config = request
-        self.compiles.append(request)
+    def _compile(self, request: tuple[tuple[Problem, ...], Config, tuple[float | None, ...]]) -> Compiled:
+        problems, config, limits = request
+        self.compiles.append((problems, config))
         if fault := self.faults.get(config):
             if isinstance(fault, AsksTooMuch):
                 return Compiled(Status.RESOURCES, "163840 bytes of LDS are over 65536")
@@ -173,12 +182,19 @@ class Bench:
         works = [self.op.work(p, config) for p in problems]
         keys = tuple(tuple(f"{config.sha}-{i}" for i in range(len(work))) for work in works)
         launch = Launch("fake", (), (), (1, 1, 1))
+        extra = {} if self._climbs(works, limits) else {STOPPED: True}
         return Compiled(
             Status.OK,
             launches=tuple((launch,) * len(work) for work in works),
             keys=keys,
-            facts={key: fake_facts(self.registers.get(config, 64)) for key in keys[0]},
+            facts={key: replace(fake_facts(self.registers.get(config, 64)), extra=extra) for key in keys[0]},
             compiled=len(keys[0]),
+        )
+
+    def _climbs(self, works: list[tuple[Work, ...]], limits: tuple[float | None, ...]) -> bool:
+        return self.analytic is None or any(
+            limit is None or self.analytic(work[0].flops) <= limit
+            for work, limit in zip(works, limits, strict=True)
         )
 
     def _predict(self, launches: Any, facts: Any, work: Any, device: Device) -> Evaluation:
