@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from m3gen.cli import generate, judge, mnemonics, run_asm, show, targets, tune, validate, verify
+from m3gen.cli import generate, judge, mnemonics, portfolio, run_asm, show, targets, tune, validate, verify
 from m3gen.errors import UserError
 
 BAD_INPUT, INTERRUPTED, READER_GONE = 2, 130, 141
@@ -61,6 +61,7 @@ app = typer.Typer(
 )
 app.command()(tune.tune)
 app.command()(show.show)
+app.command()(portfolio.portfolio)
 app.command()(verify.verify)
 app.command()(generate.generate)
 app.command()(mnemonics.mnemonics)

@@ -16,7 +16,7 @@ def distance(one: Problem, other: Problem) -> float:
     """0 for the same problem; infinite for another op's. Devices of one arch and dialects of fp8 are alike."""
     if one.op != other.op:
         return math.inf
-    steps = abs(math.log2(one.rows / other.rows)) + abs(math.log2(one.context / other.context))
+    steps: float = abs(math.log2(one.rows / other.rows)) + abs(math.log2(one.context / other.context))
     steps += 2 * sum(getattr(one, name) != getattr(other, name) for name in _SHAPE)
     steps += 4 * sum(_kind(getattr(one, name)) != _kind(getattr(other, name)) for name in _DTYPES)
     return steps + (one.kv_scale != other.kv_scale) + 8 * (one.arch != other.arch)

@@ -32,6 +32,10 @@ def problem(rows: int = 64, **changes: Any) -> Problem:
     )
 
 
+def whole_space(bench: Bench) -> list[Config]:
+    return list(bench.op.space(problem(), DEVICE))
+
+
 class Dies(Exception):
     """The worker aborts."""
 
