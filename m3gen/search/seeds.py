@@ -18,8 +18,9 @@ from m3gen.tables.table import Table
 from m3gen.targets import ARCHITECTURES, architecture
 
 MOST_SEEDS = 5
-# Problems whose evaluations train a surrogate, and how many they need to say anything.
-MOST_SIBLINGS, FEWEST_EVALUATIONS = 6, 8
+# Problems whose evaluations train a surrogate, which takes a second or two each, and how many they need to say
+# anything.
+MOST_SIBLINGS, FEWEST_EVALUATIONS = 2, 20
 
 
 class Related:

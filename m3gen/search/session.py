@@ -25,6 +25,7 @@ from m3gen.search.sampler import Sampler, make_sampler
 from m3gen.search.schedule import Schedule
 from m3gen.search.seeds import Related
 from m3gen.search.study import Group, Study
+from m3gen.space import Space
 from m3gen.spec import Problem
 from m3gen.store import Store, arguments_sha
 from m3gen.targets import Device
@@ -126,12 +127,14 @@ class Session:
 
     def _make_groups(self, sampler: Callable[[], Sampler], related: Related) -> list[Group]:
         groups: dict[str, Group] = {}
+        spaces: dict[str, Space] = {}
         for problem in self._problems:
             op = self._rooms.op(problem.op)
             signature = self._store.signature(problem)
             group = groups.setdefault(signature, Group(op, signature, [], self._rooms.source_sha))
             space = op.space(problem, self._device)
             require_candidates(problem, space)
+            space = spaces.setdefault(space.sha, space)  # samplers remember what they made of one
             field = field_config(op, problem, self._device)
             group.studies.append(
                 Study(
