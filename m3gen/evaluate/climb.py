@@ -11,13 +11,15 @@ from m3gen.compiler.candidate import compile_candidate
 from m3gen.compiler.request import CompileResult
 from m3gen.evaluate.candidate import observed
 from m3gen.evaluate.predict import predict
-from m3gen.evaluate.rungs import ANALYTIC_MARGIN, STOPPED, ClimbRequest, can_win
+from m3gen.evaluate.rungs import ANALYTIC_MARGIN, PASSENGER_MARGIN, STOPPED, ClimbRequest, can_win
 from m3gen.ops.base import Work
 from m3gen.targets import Device, Vendor
 
 
 def climb_candidate(request: ClimbRequest) -> CompileResult:
     """The pool's handler. A candidate that can win none of its problems is not run; its facts then say so.
+
+    The problem that it was asked for has the wider margin.
 
     What it may have been seen to do earlier is not looked at: whether it is stopped depends on the limits alone.
     """
@@ -34,9 +36,10 @@ def _climbs(request: ClimbRequest, result: CompileResult) -> bool:
         return True
     op, config = ops.get(request.compile.op), request.compile.config
     runs = zip(request.compile.problems, result.launches, result.keys, request.limits_us, strict=True)
+    margins = (ANALYTIC_MARGIN, *[PASSENGER_MARGIN] * (len(request.limits_us) - 1))
     return any(
-        can_win(_analytic_us(result, launches, keys, op.work(problem, config), device), ANALYTIC_MARGIN, limit)
-        for problem, launches, keys, limit in runs
+        can_win(_analytic_us(result, launches, keys, op.work(problem, config), device), margin, limit)
+        for margin, (problem, launches, keys, limit) in zip(margins, runs, strict=True)
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation, Stage
-from m3gen.evaluate.rungs import PRIOR_MARGIN, STOPPED, can_win
+from m3gen.evaluate.rungs import ANALYTIC_MARGIN, PRIOR_MARGIN, STOPPED, can_win
 from m3gen.search.rooms import Done, Rooms
 from m3gen.search.schedule import Candidate
 from m3gen.search.study import Study
@@ -89,6 +89,13 @@ class Judge:
         problems = tuple(study.problem for study in candidate.studies)
         name = candidate.group.op.name
         return self._rooms.compile_request(name, problems, candidate.config, self._device, limits)
+
+    def leaves_open(self, candidate: Candidate, study: Study, evaluation: Evaluation) -> bool:
+        """Whether a candidate that was stopped for others' sake might still win a study that did not ask for it."""
+        if evaluation.stage is not Stage.ANALYTIC or study is candidate.asker:
+            return False
+        assert evaluation.value_us is not None
+        return can_win(evaluation.value_us, ANALYTIC_MARGIN, study.limit_us)
 
     def answer(self, candidate: Candidate, done: Done) -> Iterator[tuple[Study, Evaluation]]:
         """One evaluation per study: a failure of the shared compile is the failure of each."""

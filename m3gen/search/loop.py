@@ -93,7 +93,9 @@ class Search:
             if done.status is Status.OK:
                 self._keep_facts(done)
             for study, evaluation in self._judge.answer(candidate, done):
-                if self._record(study, candidate, evaluation):
+                if self._judge.leaves_open(candidate, study, evaluation):
+                    study.release(candidate.config)
+                elif self._record(study, candidate, evaluation):
                     self._schedule.spread(candidate, study)
 
     def _keep_facts(self, done: Done) -> None:

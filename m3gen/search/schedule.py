@@ -64,7 +64,7 @@ class Schedule:
     def take_back(self, candidate: Candidate) -> None:
         """It ended before it cost anything: none of its studies waits for it, and its turn was none."""
         for study in candidate.studies:
-            study.pending.discard(candidate.config)
+            study.release(candidate.config)
         asker = candidate.asker
         self._used[asker] -= (1 - COST_OF_NOTHING) * _cost(asker)
 

@@ -85,11 +85,16 @@ class Study:
             return False
         return self.begun - self._gained_at < PATIENCE
 
+    def release(self, config: Config) -> None:
+        """It is pending no longer and open to be asked for, also where nothing else was left."""
+        self.pending.discard(config)
+        self.exhausted = False
+
     def knows(self, config: Config) -> bool:
         return config in self.evaluations or config in self.pending
 
     def ask(self) -> Config | None:
-        """A tip or the sampler's next candidate; None, from then on, when the space is exhausted."""
+        """A tip or the sampler's next candidate; None when the space is exhausted, which `release` may undo."""
         while self.tips:
             tip = self.tips.pop(0)
             if not self.knows(tip):

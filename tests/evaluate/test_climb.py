@@ -12,7 +12,7 @@ from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.request import CompileRequest, CompileResult
 from m3gen.evaluate import climb
 from m3gen.evaluate.predict import predict
-from m3gen.evaluate.rungs import ANALYTIC_MARGIN, STOPPED, ClimbRequest, can_win
+from m3gen.evaluate.rungs import ANALYTIC_MARGIN, PASSENGER_MARGIN, STOPPED, ClimbRequest, can_win
 from m3gen.spec import Problem, Status
 from m3gen.targets import device
 from tests.evaluate.test_predict import FACTS
@@ -83,6 +83,12 @@ def test_one_problem_that_it_can_win_is_enough(compiled: list[CompileRequest]):
     assert climb.climb_candidate(request(0.1, 1e6)).reason == "ran"
     assert climb.climb_candidate(request(0.1, None)).reason == "ran"
     assert climb.climb_candidate(request(0.1, 0.1)).reason == ""
+
+
+def test_a_problem_that_did_not_ask_for_it_has_the_narrower_margin(compiled: list[CompileRequest]):
+    limit = PASSENGER_MARGIN * analytic_us(256)
+    assert climb.climb_candidate(request(0.1, limit * 1.001)).reason == "ran"
+    assert climb.climb_candidate(request(0.1, limit * 0.999)).reason == ""
 
 
 def test_where_there_is_no_emulator_nothing_is_stopped(compiled: list[CompileRequest]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.rungs import PRIOR_MARGIN
 from m3gen.search.study import Study
@@ -97,6 +99,20 @@ def test_a_candidate_that_its_asker_drops_is_still_open_to_the_others(bench: Ben
     for one in (few, many):
         assert {record.config for record in bench.store.evaluations(one)} == set(whole_space(bench))
     assert [row.config for row in result.rows] == [bench.op.best(few), bench.op.best(many)]
+
+
+def test_a_stopped_candidate_stays_open_to_who_did_not_ask_and_might_win_with_it(bench: Bench):
+    """The worker found it hopeless at margins that this problem would not be held to, had it asked."""
+    few, many = problem(16), problem(128)
+    bench.analytic = lambda us: 1e6
+    bench.session(few, many, budget="1").run()
+    result = bench.session(few, many, budget="1000").run()
+    assert result.ended == "exhausted"
+    compiled = [problems for problems, _ in bench.compiles]
+    assert max(Counter(config for _, config in bench.compiles).values()) == 2  # once for each of the two
+    assert (few,) in compiled or (many,) in compiled
+    for one in (few, many):
+        assert {record.config for record in bench.store.evaluations(one)} == set(whole_space(bench))
 
 
 def test_a_higher_rung_stands_whatever_comes_after_it(bench: Bench):
