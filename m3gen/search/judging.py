@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation, Stage
-from m3gen.search.rooms import Done, Rooms
+from m3gen.search.executor import Done
+from m3gen.search.rooms import Rooms
 from m3gen.search.schedule import Candidate
 from m3gen.search.study import Study
 from m3gen.spec import Status

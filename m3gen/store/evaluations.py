@@ -63,9 +63,9 @@ def insert_evaluations(
             values[same], facts[same] = value, evaluation.facts
     new = dialect.insert_all_new(session, _RETURNED, [values[same] for same in sorted(values)])
     launches = [
-        {"evaluation_id": number, "position": position, "facts_key": key}
-        for number, *identity in new
-        for position, key in enumerate(facts[tuple(identity)])
+        {"evaluation_id": row[0], "position": position, "facts_key": key}
+        for row in new
+        for position, key in enumerate(facts[tuple(row[1:])])
     ]
     dialect.insert_all_new(session, (LaunchRow.position,), launches)
     return len(new)
