@@ -69,11 +69,12 @@ class RayExecutor:
     def pool(self, handler: str, needs: Needs, *, deadline_s: float, env: Mapping[str, str]) -> Pool:
         resources = resources_of(needs)
         has = self._ray.cluster_resources()
-        if missing := [name for name in resources if has.get(name, 0) < resources[name]]:
+        if any(has.get(name, 0) < amount for name, amount in resources.items()):
+            wanted = RESOURCE.format(arch=needs.arch)
             known = ", ".join(sorted(name for name in has if name.startswith(RESOURCE.format(arch="")))) or "none"
             raise UserError(
-                f"no node of {self._where} has {missing[0]} (of m3gen's there are: {known}): start one with "
-                f"ray start --resources='{{\"{missing[0]}\": 1}}'"
+                f"no node of {self._where} has a GPU of {needs.arch} (its nodes say {known}): add one with ray start "
+                f"--address=HEAD:PORT --num-gpus=1 --resources='{{\"{wanted}\": 1}}'"
             )
         most = int(min(has[name] // amount for name, amount in resources.items()))
         return RayPool(

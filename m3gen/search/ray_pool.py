@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 import time
 from collections import deque
@@ -27,7 +28,7 @@ _GRACE_S = 180.0  # over a payload's deadline, before a slot that says nothing c
 @dataclass(slots=True)
 class _Task:
     ticket: int
-    payload: Any
+    payload: bytes
     kills: int = 0
     moves: int = 0
     started: float = 0.0
@@ -89,12 +90,12 @@ class RayPool:
         return len(self._queue) + sum(place.task is not None for place in self._places)
 
     def submit(self, payload: Any) -> int:
-        """Queue one payload; its ticket comes back in a `Done`."""
+        """Queue one payload; its ticket comes back in a `Done`. Raises what pickle raises for the payload."""
         if self._closed:
             raise RuntimeError("the pool is closed")
         ticket = self._next_ticket
         self._next_ticket += 1
-        self._queue.append(_Task(ticket, payload))
+        self._queue.append(_Task(ticket, pickle.dumps(payload)))
         self._assign()
         return ticket
 

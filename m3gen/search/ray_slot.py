@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from m3gen import __version__
 from m3gen.compiler.fingerprint import fingerprint
@@ -26,9 +26,9 @@ class Slot:
 
         return identity(), os.uname().nodename, ray.get_runtime_context().get_node_id()
 
-    def work(self, payload: Any) -> Done | str:
-        """The answer, or the line of a `UserError` of the handler. The ticket is this slot's own."""
-        self._pool.submit(payload)
+    def work(self, payload: bytes) -> Done | str:
+        """The answer to a pickled payload, or the line of a `UserError` of the handler. The ticket is of this slot."""
+        self._pool.submit(pickle.loads(payload))
         try:
             while not (done := self._pool.poll()):
                 pass
