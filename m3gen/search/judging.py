@@ -11,7 +11,8 @@ from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.rungs import ANALYTIC_MARGIN, PRIOR_MARGIN, STOPPED, can_win
-from m3gen.search.rooms import Done, Rooms
+from m3gen.search.executor import Done
+from m3gen.search.rooms import Rooms
 from m3gen.search.schedule import Candidate
 from m3gen.search.study import Study
 from m3gen.spec import Status
@@ -83,22 +84,19 @@ class Judge:
             environment=self.environment(candidate),
         )
 
+    def limits(self, candidate: Candidate) -> tuple[float | None, ...]:
+        """What it has to get under in each of its studies. A baseline climbs to the end: every ratio stands on it."""
+        return tuple(None if candidate.baseline else study.limit_us for study in candidate.studies)
+
     def request(self, candidate: Candidate) -> Any:
-        """What a worker is asked. A baseline climbs to the end: every ratio stands on it."""
-        limits = tuple(None if candidate.baseline else study.limit_us for study in candidate.studies)
+        """What a worker is asked."""
         problems = tuple(study.problem for study in candidate.studies)
         name = candidate.group.op.name
-        return self._rooms.compile_request(name, problems, candidate.config, self._device, limits)
+        return self._rooms.compile_request(name, problems, candidate.config, self._device, candidate.limits_us)
 
-    def leaves_open(self, candidate: Candidate, study: Study, evaluation: Evaluation) -> bool:
-        """Whether a candidate that was stopped for others' sake might still win a study that did not ask for it."""
-        if evaluation.stage is not Stage.ANALYTIC or study is candidate.asker:
-            return False
-        assert evaluation.value_us is not None
-        return can_win(evaluation.value_us, ANALYTIC_MARGIN, study.limit_us)
-
-    def answer(self, candidate: Candidate, done: Done) -> Iterator[tuple[Study, Evaluation]]:
-        """One evaluation per study: a failure of the shared compile is the failure of each."""
+    def answer(self, candidate: Candidate, done: Done) -> Iterator[tuple[Study, Evaluation | None]]:
+        """One evaluation per study: a failure of the shared compile is the failure of each. None for a study that did
+        not ask for the candidate and might still win with it though it was stopped."""
         environment = self.environment(candidate)
         seconds = done.seconds / len(candidate.studies)  # the problems share the cost as they share the code
         if done.status is not Status.OK:
@@ -116,7 +114,14 @@ class Judge:
             held = {**evaluation.environment, **environment}
             if candidate.config == study.field:
                 held["baseline"] = True  # what `evaluate.ranking` lets stand in a tie
-            yield study, replace(evaluation, seconds=seconds, environment=held)
+            open_still = position > 0 and self._might_win(evaluation, candidate.limits_us[position])
+            yield study, None if open_still else replace(evaluation, seconds=seconds, environment=held)
+
+    def _might_win(self, evaluation: Evaluation, limit_us: float | None) -> bool:
+        """Whether a candidate that was stopped would not have been, had this problem asked for it."""
+        if evaluation.stage is not Stage.ANALYTIC or evaluation.value_us is None:
+            return False
+        return can_win(evaluation.value_us, ANALYTIC_MARGIN, limit_us)
 
     def _predict(self, candidate: Candidate, study: Study, result: Compiled, position: int) -> Evaluation:
         keys = result.keys[position]

@@ -11,32 +11,10 @@ from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation
 from m3gen.ops.base import Op, Work
+from m3gen.search.executor import Executor, Needs, Pool
 from m3gen.space import Config
-from m3gen.spec import Problem, Status
+from m3gen.spec import Problem
 from m3gen.targets import Device
-
-
-class Done(Protocol):
-    """An answer of a pool: `value` when the handler returned (`status` OK), else how its process ended."""
-
-    @property
-    def ticket(self) -> int: ...
-    @property
-    def value(self) -> Any: ...
-    @property
-    def status(self) -> Status: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def seconds(self) -> float: ...
-
-
-class Pool(Protocol):
-    """Worker processes that answer payloads; a worker that dies or hangs costs only its payload."""
-
-    def submit(self, payload: Any) -> int: ...
-    def poll(self, timeout_s: float) -> Sequence[Done]: ...
-    def close(self) -> None: ...
 
 
 class Predict(Protocol):
@@ -72,12 +50,13 @@ class Rooms:
     verify_pool: Callable[[], Pool]
 
 
-def local_rooms(*, jobs: int, deadline_s: float, verify_deadline_s: float, cache_dir: Path) -> Rooms:
-    """The real rooms, with worker processes on this machine. Imports no torch and no Triton: workers do."""
+def real_rooms(
+    executor: Executor, arch: str, *, deadline_s: float, verify_deadline_s: float, cache_dir: Path
+) -> Rooms:
+    """The rooms of m3gen, with workers of `executor`. Imports no torch and no Triton: workers do."""
     from m3gen import ops
     from m3gen.codegen.render import render
     from m3gen.compiler.fingerprint import fingerprint
-    from m3gen.compiler.pool import WorkerPool
     from m3gen.compiler.request import CompileRequest
     from m3gen.evaluate import predict, prior, static
     from m3gen.evaluate.gate import SEEDS, GateRequest
@@ -87,7 +66,7 @@ def local_rooms(*, jobs: int, deadline_s: float, verify_deadline_s: float, cache
 
     def pool(handler: str, deadline: float, env: Mapping[str, str]) -> Pool:
         environment = {"M3GEN_CACHE": str(cache_dir), **env}
-        return WorkerPool(handler, jobs=jobs, deadline_s=deadline, env=environment)
+        return executor.pool(handler, Needs(arch), deadline_s=deadline, env=environment)
 
     return Rooms(
         op=ops.get,

@@ -18,12 +18,16 @@ TIPPED = 2  # groups that a new best is tried on
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A config under evaluation for some problems of a group, that of the study that asked for it the first."""
+    """A config under evaluation for some problems of a group, that of the study that asked for it the first.
+
+    `limits_us`: what it has to get under in each, once it is handed out.
+    """
 
     group: Group
     config: Config
     studies: tuple[Study, ...]
     baseline: bool
+    limits_us: tuple[float | None, ...] = ()
 
     @property
     def asker(self) -> Study:

@@ -15,12 +15,14 @@ from m3gen.evaluate.place import gates
 from m3gen.ops import field_config
 from m3gen.search.admission import require_candidates
 from m3gen.search.budget import Budget
+from m3gen.search.claims import Claims
+from m3gen.search.executor import Executor, LocalExecutor
 from m3gen.search.finals import Finals
 from m3gen.search.judging import Judge
 from m3gen.search.loop import Search
 from m3gen.search.progress import Listener, Phase, Progress
 from m3gen.search.result import Ended, SessionResult
-from m3gen.search.rooms import Rooms, local_rooms
+from m3gen.search.rooms import Rooms, real_rooms
 from m3gen.search.sampler import Sampler, make_sampler
 from m3gen.search.schedule import Schedule
 from m3gen.search.seeds import Related
@@ -37,7 +39,9 @@ class Session:
     Problems are folded by their op (`Op.canonical`) first, and grouped by signature: one compile of a
     candidate serves all problems of a group. What the store knows under the same judge, compiler and source
     is not done again: a session that was killed goes on where it stopped, a finished one has nothing to do.
-    Searches start from what the store and the tables in `tables_dir` know of related problems. `UserError` for an
+    Searches start from what the store and the tables in `tables_dir` know of related problems. Workers run where
+    `executor` says, on this machine by default; twice `jobs` candidates are under way. With `ordered` the sampler
+    hears of them in the order in which they were handed out, whatever the workers' timing. `UserError` for an
     unknown op or sampler, and for a problem none of whose configs is valid.
     """
 
@@ -57,16 +61,23 @@ class Session:
         verify_deadline_s: float = 600.0,
         verify_limit: int = 8,
         listener: Listener | None = None,
+        executor: Executor | None = None,
+        ordered: bool = False,
         rooms: Rooms | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._rooms = rooms or local_rooms(
-            jobs=jobs, deadline_s=deadline_s, verify_deadline_s=verify_deadline_s, cache_dir=cache_dir
+        self._rooms = rooms or real_rooms(
+            executor or LocalExecutor(jobs),
+            device.arch,
+            deadline_s=deadline_s,
+            verify_deadline_s=verify_deadline_s,
+            cache_dir=cache_dir,
         )
         self._store = store
         self._device = device
         self._budget = budget
         self._in_flight = 2 * jobs
+        self._ordered = ordered
         self._verify_limit = verify_limit
         self._listener = listener
         self._clock = clock
@@ -98,10 +109,11 @@ class Session:
         self._started = self._clock()
         self._spent_before = self._store.spent_seconds(arguments_sha(self._arguments, self._problems))
         self._recall()
-        ended, new = self._run_search()
-        finals = self._finals = Finals(
-            self._rooms, self._store, self._groups, self._verify_limit, gates(self._device.arch)
-        )
+        session_id = self._store.begin(self._arguments, self._problems)
+        ended, new = self._run_search(session_id)
+        claims = Claims(self._store, session_id)
+        places = gates(self._device.arch)
+        finals = self._finals = Finals(self._rooms, self._store, self._groups, self._verify_limit, places, claims)
         finals.run(self._stop.is_set, lambda: self._tell("verify"))
         if self._stop.is_set():
             ended = "interrupted"
@@ -109,13 +121,19 @@ class Session:
             ended = "nothing to do"
         return SessionResult(rows=finals.rows(), progress=self._tell("done"), ended=ended)
 
-    def _run_search(self) -> tuple[Ended, int]:
+    def _run_search(self, session_id: int) -> tuple[Ended, int]:
         """How the search ended, how many evaluations are new. The store counts the seconds of this part."""
-        session_id = self._store.begin(self._arguments, self._problems)
         state = "failed"
         try:
             self._search = search = Search(
-                self._rooms, self._store, self._judge, self._schedule, session_id, self._in_flight
+                self._rooms,
+                self._store,
+                self._judge,
+                self._groups,
+                self._schedule,
+                session_id,
+                self._in_flight,
+                ordered=self._ordered,
             )
             state = ended = search.run(self._remaining, self._stop.is_set, lambda: self._tell("search"))
             return ended, search.new

@@ -1,4 +1,4 @@
-"""The bench of fakes that most tests of sessions run on."""
+"""The bench of fakes that most tests of sessions run on, and a store in a file of the test's own."""
 
 from __future__ import annotations
 
@@ -24,3 +24,8 @@ def store_session(bench: Bench) -> Iterator[int]:
     number = bench.store.begin({}, [problem()])
     yield number
     bench.store.end(number, "budget")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'store.db'}"

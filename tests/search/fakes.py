@@ -21,6 +21,7 @@ from m3gen.space import Config
 from m3gen.spec import Problem, Status
 from m3gen.store import Store
 from m3gen.targets import Device, default_device
+from m3gen.testing.fake_facts import fake_facts
 from m3gen.testing.fake_op import FakeOp
 
 DEVICE = default_device("gfx942")
@@ -226,31 +227,3 @@ class Bench:
             source_sha=self._source_sha(None, problem, config),
             environment={"compiler": self.compiler},
         )
-
-
-def fake_facts(registers: int) -> KernelFacts:
-    return KernelFacts(
-        kernel="fake",
-        arch="gfx942",
-        num_warps=4,
-        registers=registers,
-        accumulation_registers=0,
-        scalar_registers=32,
-        vector_spills=0,
-        scalar_spills=0,
-        scratch_bytes=0,
-        shared_bytes=0,
-        workgroups_per_cu=2,
-        waves_per_simd=2.0,
-        occupancy_limit="registers",
-        instructions=100,
-        mix={},
-        matrix_instructions={},
-        matrix_cycles=0,
-        load_widths={},
-        loops=(),
-        code_bytes=400,
-        compile_seconds=0.5,
-        compiler="triton-fake",
-        code_sha="0" * 64,
-    )
