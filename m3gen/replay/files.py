@@ -112,7 +112,10 @@ def _t4(path: Path, content: Mapping[str, Any]) -> Recorded:
         config = _config(_object(result, "configuration"), names, exactly=True)
         invalidity = result.get("invalidity")
         points.add(config, _t4_time(result) if invalidity == "correct" else str(invalidity))
-    values = {name: list(dict.fromkeys(column)) for name, column in zip(names, zip(*points.found), strict=True)}
+    values = {
+        name: list(dict.fromkeys(column))
+        for name, column in zip(names, zip(*points.found, strict=True), strict=True)
+    }
     device = path.name.partition(".")[0].removesuffix("_T4").removesuffix("-results")
     return recorded(path.resolve().parent.name.removesuffix("_milo"), device, values, points.found)
 
