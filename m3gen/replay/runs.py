@@ -6,7 +6,6 @@ import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -71,12 +70,11 @@ def run_one(run: Run) -> Ran:
     seed = int(hashlib.sha256(f"{space.name} {run.repeat}".encode()).hexdigest()[:8], 16)
     strategy = run.sampler.removeprefix(kernel_tuner.PREFIX)
     started = time.perf_counter()
-    with _one_thread():
-        if strategy != run.sampler:
-            trace = kernel_tuner.simulate(space, strategy, run.budget, seed)
-        else:
-            prior = NOTHING_KNOWN if run.sibling is None else _prior(run.sibling)
-            trace = replay(make_sampler(run.sampler, seed), space, run.budget, prior)
+    if strategy != run.sampler:
+        trace = kernel_tuner.simulate(space, strategy, run.budget, seed)
+    else:
+        prior = NOTHING_KNOWN if run.sibling is None else _prior(run.sibling)
+        trace = replay(make_sampler(run.sampler, seed), space, run.budget, prior)
     return Ran(run, measure.scored(trace), time.perf_counter() - started)
 
 
@@ -99,12 +97,3 @@ def sibling_prior(sibling: Recorded) -> Prior:
     known = sibling.by_config()
     timed = {config: value for config, value in known.items() if value is not None}
     return Prior(tuple(sorted(timed, key=timed.__getitem__)[:SEEDS]), (known,))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Matrices of a hundred rows gain nothing from threads, and worker processes would fight over the cores."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        yield
