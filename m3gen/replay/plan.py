@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from m3gen.errors import UserError
+from m3gen.paths import checkout
 from m3gen.replay import kernel_tuner
 from m3gen.replay.recorded import Recorded
 from m3gen.replay.runs import Run, load
 from m3gen.replay.score import FIRST
 from m3gen.search.sampler import make_sampler, sampler_names
 
-# Of a checkout; a wheel has none.
-SHIPPED = Path(__file__).parents[2] / "benchmarks" / "spaces"
 NOT_BY_DEFAULT = ("exhaustive",)  # on a space that does not fit the budget it sees a corner only
 
 
@@ -57,10 +56,11 @@ def plan(
 
 
 def shipped() -> list[Path]:
-    """The recorded spaces of the checkout; `UserError` when there is none."""
-    found = sorted(SHIPPED.glob("*.json.gz"))
+    """The recorded spaces of the checkout; `UserError` where there is none, as in a wheel."""
+    root = checkout()
+    found = [] if root is None else sorted((root / "benchmarks" / "spaces").glob("*.json.gz"))
     if not found:
-        raise UserError(f"no recorded spaces in {SHIPPED}: name some with --spaces FILE")
+        raise UserError("no recorded spaces come with this installation: name some with --spaces FILE")
     return found
 
 

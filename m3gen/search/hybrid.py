@@ -32,7 +32,7 @@ POOL = 1000  # random configs that the surrogate looks at, beside the neighbours
 CENTRES = 5  # the best so many
 PROMISING = 500  # and what the siblings expect most of
 MOST = 200  # evaluations that the surrogate learns from: its cost grows with their cube
-REFIT = 5  # evaluations for which fitted scales serve; a tenth of them where there are many
+REFIT = 4  # fitted scales serve until there are a quarter more evaluations, or so many
 LOYALTY = 1.0  # weight of the belief that times go with the siblings', in squares of a logarithm
 
 
@@ -90,7 +90,7 @@ class HybridSampler:
     def _kernel(self, space: Space, history: History, siblings: Floats | None) -> Any:
         """The kernel fitted to a beginning of the history: the same one until the beginning is another."""
         count = len(history.observed)
-        count = max(STARTUP, count - count % max(REFIT, count // 10))
+        count = max(STARTUP, count - count % max(REFIT, count // 4))
         beginning = tuple(islice(history.observed.items(), count))
         key = (space, history.prior, beginning)
         if self._fitted[0] != key:
@@ -157,9 +157,8 @@ def _slope(siblings: Floats, logs: Floats) -> float:
 
 
 def _expected_improvement(best: float, mean: Floats, deviation: Floats) -> Floats:
-    from scipy.special import ndtr
-
     import numpy as np
+    from scipy.special import ndtr
 
     off = (best - mean) / np.maximum(deviation, 1e-9)
     gain: Floats = deviation * (off * ndtr(off) + np.exp(-0.5 * off * off) / math.sqrt(2 * math.pi))
