@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from m3gen.cli import generate, judge, mnemonics, portfolio, run_asm, show, targets, tune, validate, verify
+from m3gen.cli import bench, generate, judge, mnemonics, portfolio, run_asm, show, targets, tune, validate, verify
 from m3gen.errors import UserError
 
 BAD_INPUT, INTERRUPTED, READER_GONE = 2, 130, 141
@@ -69,6 +69,7 @@ app.command()(targets.targets)
 app.command("run-asm")(run_asm.run_asm)
 app.command()(validate.validate)
 app.command()(judge.judge)
+app.add_typer(bench.app, name="bench")
 
 
 def _print_version(asked: bool) -> None:
