@@ -70,8 +70,10 @@ def tune(
     ] = False,
     sampler: Annotated[
         str,
-        typer.Option("--sampler", metavar="NAME", help="What proposes candidates: tpe, random, exhaustive."),
-    ] = "tpe",
+        typer.Option(
+            "--sampler", metavar="NAME", help="What proposes candidates: hybrid, tpe, local, random, exhaustive."
+        ),
+    ] = "hybrid",
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the sampler.")] = 0,
     store: StoreUrl = None,
     out: Annotated[

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from m3gen.evaluate.evaluation import Stage
 from m3gen.report import layout, words
 from m3gen.search.progress import Incumbent, Progress
 from m3gen.spec import Problem
 
-_RUNGS = {Stage.PRIOR: "before compiling", Stage.ANALYTIC: "before running"}
 PHASES = {"search": "searching", "verify": "verifying finalists", "done": "done"}
 
 
@@ -67,7 +65,7 @@ def _figures(progress: Progress) -> list[tuple[str, str]]:
         ("refused by rule", f"{sum(progress.refused.values()):,} of the raw points, before any work"),
         ("evaluated", f"{progress.evaluated:,}{known}"),
         ("kernels", f"{progress.compiled:,} compiled, {progress.cached:,} cached"),
-        ("stopped", words.counts({_RUNGS[stage]: count for stage, count in progress.stopped.items()})),
+        ("stopped early", words.stopped(progress.stopped)),
         ("predicted", f"{progress.predicted:,}"),
         ("verified", f"{progress.verified:,}"),
         ("failed", words.failures(progress.failed)),

@@ -51,7 +51,7 @@ class Session:
         problems: Sequence[Problem],
         device: Device,
         *,
-        sampler: str = "tpe",
+        sampler: str = "hybrid",
         budget: Budget,
         jobs: int,
         seed: int = 0,

@@ -80,7 +80,7 @@ def test_the_defaults(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     session, _ = fakes.install(monkeypatch, fakes.all_won)
     run(*TUNE)
     assert session.options["budget"] == Budget.parse(DEFAULT_BUDGET)
-    assert (session.options["sampler"], session.options["seed"]) == ("tpe", 0)
+    assert (session.options["sampler"], session.options["seed"]) == ("hybrid", 0)
     assert session.options["executor"].slots >= 1
 
 

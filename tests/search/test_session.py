@@ -10,6 +10,7 @@ import pytest
 
 from m3gen.errors import UserError
 from m3gen.search.progress import Progress
+from m3gen.search.sampler import sampler_names
 from m3gen.store import Store
 from tests.search.fakes import DEVICE, Bench, problem, whole_space
 
@@ -23,7 +24,7 @@ def test_ends_by_evaluations_with_the_baseline_among_them(bench: Bench):
     assert len(result.rows) == 1
 
 
-@pytest.mark.parametrize("sampler", ["random", "exhaustive", "tpe"])
+@pytest.mark.parametrize("sampler", sampler_names())
 def test_ends_by_exhaustion_with_the_optimum(bench: Bench, sampler: str):
     result = bench.session(budget="1000", sampler=sampler).run()
     assert result.ended == "exhausted"
