@@ -27,7 +27,7 @@ from m3gen.search.sampler import Sampler, make_sampler
 from m3gen.search.schedule import Schedule
 from m3gen.search.seeds import Related
 from m3gen.search.study import Group, Study
-from m3gen.space import Space
+from m3gen.space import Config, Space
 from m3gen.spec import Problem
 from m3gen.store import Store, arguments_sha
 from m3gen.targets import Device
@@ -173,6 +173,13 @@ class Session:
                 for record in self._store.evaluations(study.problem):
                     if self._judge.holds(record.evaluation, group.source(record.config)):
                         study.record(record.config, record.evaluation)
+                while study.incumbent and self._is_wrong(group, study, study.incumbent.config):
+                    study.disqualify_best()
+
+    def _is_wrong(self, group: Group, study: Study, config: Config) -> bool:
+        """Whether the gate has refused it in an earlier session."""
+        verdict = self._store.verification(study.problem, config, group.source(config))
+        return verdict is not None and not verdict.ok
 
     # -- meanwhile ------------------------------------------------------------------------------------------
 

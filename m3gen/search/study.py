@@ -43,6 +43,7 @@ class Study:
     _observed: dict[int, float | None] = dataclasses.field(default_factory=dict)
     _best: Config | None = None
     _for_nothing: set[Config] = dataclasses.field(default_factory=set)
+    _wrong: set[Config] = dataclasses.field(default_factory=set)
     _gained_at: int = 0
 
     def record(self, config: Config, evaluation: Evaluation) -> bool:
@@ -67,6 +68,13 @@ class Study:
             self._gained_at = self.begun
         self._best = config
         return True
+
+    def disqualify_best(self) -> None:
+        """The best so far is known to be wrong: the next one is what others have to get under."""
+        assert self._best is not None
+        self._wrong.add(self._best)
+        right = (config for config, one in self.evaluations.items() if one.may_win and config not in self._wrong)
+        self._best = min(right, key=lambda config: _value(self.evaluations[config]), default=None)
 
     @property
     def begun(self) -> int:

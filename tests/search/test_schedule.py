@@ -108,6 +108,18 @@ def test_the_less_known_problem_catches_up_first():
     assert {candidate.group for candidate in first} == {fresh}
 
 
+def test_catching_up_counts_candidates_of_a_group_once():
+    """Four loads share what each asks for: two evaluations behind are two candidates, not two turns of each."""
+    loads = (1, 16, 64, 256)
+    ahead, behind = group(*map(problem, loads)), group(*(problem(rows, head_dim=64) for rows in loads))
+    for study in ahead.studies:
+        for number in (101, 102):
+            study.record(SPACE.config(number), ok(11.0))
+    first = turns(Schedule([ahead, behind], None), 6)
+    assert {candidate.group for candidate in first[:2]} == {behind}
+    assert Counter(candidate.group for candidate in first)[ahead] >= 1
+
+
 def test_a_candidate_that_is_taken_back_was_no_turn():
     shared = group(problem(1), problem(16))
     schedule = Schedule([shared], None)

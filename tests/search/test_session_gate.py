@@ -25,6 +25,16 @@ def test_the_next_candidate_wins_when_the_best_fails_the_gate(bench: Bench):
     assert bench.store.winners()[0].config == row.config
 
 
+def test_a_wrong_candidate_is_no_incumbent_of_the_next_session(bench: Bench):
+    """It would stop slower ones that are right."""
+    best = bench.op.best(problem())
+    bench.wrong = {best}
+    bench.session(budget="1000").run()
+    result = bench.session(budget="1000").run()
+    assert result.progress.best[problem()].value_us == 2.0
+    assert result.rows[0].value_us == 2.0
+
+
 @pytest.mark.parametrize(("fault", "status"), [(Dies(), Status.COMPILE_ABORT), (Hangs(), Status.TIMEOUT)])
 def test_a_gate_that_dies_or_hangs_is_a_failed_candidate(bench: Bench, fault: Exception, status: Status):
     best = bench.op.best(problem())

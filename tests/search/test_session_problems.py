@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from m3gen.spec import Status
-from tests.search.fakes import Bench, Dies, problem, whole_space
+from tests.search.fakes import DEVICE, Bench, Dies, problem, whole_space
 
 
 def test_one_compile_serves_all_problems_of_a_group(bench: Bench):
@@ -47,3 +47,12 @@ def test_problems_that_the_op_cannot_tell_apart_are_one(bench: Bench):
 def test_keeps_no_more_than_two_candidates_per_job_in_flight(bench: Bench):
     bench.session(budget="1000").run()
     assert bench.pools[0].most_pending == 4
+
+
+def test_a_search_starts_from_the_best_of_a_related_problem(bench: Bench):
+    bench.session(problem(), budget="1000").run()
+    before = len(bench.compiles)
+    related = problem(head_dim=64)
+    bench.session(related, budget="2", sampler="hybrid").run()
+    tried = [config for _, config in bench.compiles[before:]]
+    assert tried == [bench.op.default(related, DEVICE), bench.op.best(problem())]
