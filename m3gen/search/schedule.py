@@ -47,7 +47,7 @@ class Schedule:
         self._groups = groups
         self._turns = [(group, study) for group in groups for study in group.studies]
         self._evaluations = evaluations
-        self._shares = {study: len(group.studies) for group, study in self._turns}
+        self._members = {study: len(group.studies) for group, study in self._turns}
         self._used: dict[Study, float] = {}
 
     def next(self, *, baselines_only: bool = False) -> Candidate | None:
@@ -97,7 +97,7 @@ class Schedule:
     def _position(self, study: Study) -> float:
         """Turns it has had. What it knew before counts as such, but those of its group were for all of them."""
         if study not in self._used:
-            self._used[study] = study.begun / self._shares[study]
+            self._used[study] = study.begun / self._members[study]
         return self._used[study]
 
     def _open(self, study: Study) -> bool:
