@@ -37,10 +37,14 @@ FLOORS = {
     "m3gen.store": 7,
     "m3gen.tables": 8,
     "m3gen.search": 9,
+    "m3gen.replay": 9,
     "m3gen.report": 10,
     "m3gen.cli": 10,
     "m3gen.testing": 10,
     "m3gen.integrations": 10,
+    # What was recorded is a space with times: a session may evaluate on it.
+    "m3gen.replay.recorded": 1,
+    "m3gen.replay.files": 1,
     # The format of a table is data of `spec`: what writes modules and what serves them read it too.
     "m3gen.tables.table": 1,
     "m3gen.tables.text": 1,
@@ -57,6 +61,7 @@ ROOMS = (
     "m3gen.store",
     "m3gen.tables",
     "m3gen.search",
+    "m3gen.replay",
     "m3gen.peers",
     "m3gen.cli",
 )

@@ -17,7 +17,20 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from m3gen.cli import generate, judge, mnemonics, repredict, run_asm, show, targets, tune, validate, verify
+from m3gen.cli import (
+    bench,
+    generate,
+    judge,
+    mnemonics,
+    portfolio,
+    repredict,
+    run_asm,
+    show,
+    targets,
+    tune,
+    validate,
+    verify,
+)
 from m3gen.errors import UserError
 
 BAD_INPUT, INTERRUPTED, READER_GONE = 2, 130, 141
@@ -61,6 +74,7 @@ app = typer.Typer(
 )
 app.command()(tune.tune)
 app.command()(show.show)
+app.command()(portfolio.portfolio)
 app.command()(verify.verify)
 app.command()(generate.generate)
 app.command()(mnemonics.mnemonics)
@@ -69,6 +83,7 @@ app.command("run-asm")(run_asm.run_asm)
 app.command()(validate.validate)
 app.command()(judge.judge)
 app.command()(repredict.repredict)
+app.add_typer(bench.app, name="bench")
 
 
 def _print_version(asked: bool) -> None:

@@ -52,6 +52,22 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", metavar="N", min=1, help="Worker processes. Default: the number of CPUs."),
 ]
+ExecutorName = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="Where workers run: local (this machine) or ray (a cluster, by default on all its CPUs).",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT",
+        help="Head of the Ray cluster, or auto. Default: a cluster of this machine alone, for this run.",
+    ),
+]
 
 
 def cpus() -> int:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from m3gen.cli.options import Arch, Dtypes, Jobs, Json, Ops, Ranks, Rows, StoreUrl, cpus
+from m3gen.cli.options import Address, Arch, Dtypes, ExecutorName, Jobs, Json, Ops, Ranks, Rows, StoreUrl
 
 if TYPE_CHECKING:
     from m3gen.cli.work import Exported
     from m3gen.search.budget import Budget
+    from m3gen.search.executor import Executor
     from m3gen.search.result import SessionResult
     from m3gen.spec import Problem
     from m3gen.store import Store
@@ -57,10 +58,22 @@ def tune(
         ),
     ] = DEFAULT_BUDGET,
     jobs: Jobs = None,
+    executor: ExecutorName = "local",
+    address: Address = None,
+    ordered: Annotated[
+        bool,
+        typer.Option(
+            "--ordered",
+            help="Let the sampler hear of candidates in the order in which they were handed out: with the same seed "
+            "and --jobs the same search wherever workers run. A slow candidate holds up others.",
+        ),
+    ] = False,
     sampler: Annotated[
         str,
-        typer.Option("--sampler", metavar="NAME", help="What proposes candidates: tpe, random, exhaustive."),
-    ] = "tpe",
+        typer.Option(
+            "--sampler", metavar="NAME", help="What proposes candidates: hybrid, tpe, local, random, exhaustive."
+        ),
+    ] = "hybrid",
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the sampler.")] = 0,
     store: StoreUrl = None,
     out: Annotated[
@@ -89,6 +102,8 @@ def tune(
       2    bad input or environment; one line says what to do
       130  interrupted
     """
+    from m3gen.cli import work
+
     plan = _plan(
         arch=arch,
         device=device,
@@ -102,12 +117,13 @@ def tune(
             "query_len": query_len,
         },
         budget=budget,
-        jobs=jobs,
         store=store,
         out=out,
         no_export=no_export,
     )
-    raise typer.Exit(_run(plan, sampler=sampler, seed=seed, as_json=as_json))
+    with work.open_executor(executor, address, jobs) as workers:
+        status = _run(plan, workers, ordered=ordered, sampler=sampler, seed=seed, as_json=as_json)
+    raise typer.Exit(status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +133,6 @@ class _Plan:
     device: Device
     problems: tuple[Problem, ...]
     budget: Budget
-    jobs: int
     store_url: str
     cache_dir: Path
     tables_dir: Path | None
@@ -130,7 +145,6 @@ def _plan(
     device: str | None,
     problems: dict[str, Any],
     budget: str,
-    jobs: int | None,
     store: str | None,
     out: Path | None,
     no_export: bool,
@@ -158,7 +172,6 @@ def _plan(
         device=found,
         problems=built,
         budget=parsed,
-        jobs=jobs or cpus(),
         store_url=store or paths.store_url(),
         cache_dir=cache_dir,
         tables_dir=None if no_export else tables,
@@ -166,7 +179,7 @@ def _plan(
     )
 
 
-def _run(plan: _Plan, *, sampler: str, seed: int, as_json: bool) -> int:
+def _run(plan: _Plan, workers: Executor, *, ordered: bool, sampler: str, seed: int, as_json: bool) -> int:
     """The exit status."""
     from m3gen.cli import live, output, work
     from m3gen.report import words
@@ -180,7 +193,8 @@ def _run(plan: _Plan, *, sampler: str, seed: int, as_json: bool) -> int:
             plan.device,
             sampler=sampler,
             budget=plan.budget,
-            jobs=plan.jobs,
+            executor=workers,
+            ordered=ordered,
             seed=seed,
             cache_dir=plan.cache_dir,
             listener=view,

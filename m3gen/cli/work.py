@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from m3gen.emulator.mnemonics import Used
     from m3gen.peers.worker import PeerRequest, PeerResult
     from m3gen.search.budget import Budget
+    from m3gen.search.executor import Executor
     from m3gen.search.progress import Listener
     from m3gen.search.repredict import Repredicted
     from m3gen.search.result import WinnerRow
@@ -60,6 +61,14 @@ def distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
     return list(found.values())
 
 
+def open_executor(name: str, address: str | None, jobs: int | None) -> Executor:
+    """Where the workers of a session run: see `m3gen.search.executor.open_executor`."""
+    from m3gen.cli.options import cpus
+    from m3gen.search import executor
+
+    return executor.open_executor(name, address, jobs=jobs, cpus=cpus())
+
+
 def open_session(
     store: Store,
     problems: Sequence[Problem],
@@ -67,12 +76,14 @@ def open_session(
     *,
     sampler: str,
     budget: Budget,
-    jobs: int,
+    executor: Executor,
+    ordered: bool,
     seed: int,
     cache_dir: Path,
     listener: Listener,
 ) -> Session:
     """A session, not running yet. `UserError` for a sampler there is not."""
+    from m3gen import paths
     from m3gen.search.session import Session
 
     return Session(
@@ -81,9 +92,12 @@ def open_session(
         device,
         sampler=sampler,
         budget=budget,
-        jobs=jobs,
+        jobs=executor.slots,
+        executor=executor,
+        ordered=ordered,
         seed=seed,
         cache_dir=cache_dir,
+        tables_dir=paths.tables_dir(),
         listener=listener,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from m3gen.compiler.facts import KernelFacts
+from m3gen.evaluate.rungs import STOPPED
 
 # Of `KernelFacts.extra`: the `Dynamics`, those with a term left out by the term, the name of the traces behind them.
 DYNAMICS, WITHOUT, TRACE = "dynamics", "dynamics_without", "trace"
@@ -69,8 +70,9 @@ def dynamics_of(facts: KernelFacts, without: str = "") -> Dynamics | None:
 
 
 def raw(facts: KernelFacts) -> KernelFacts:
-    """Without what a run says: that depends on the constants and on the launch too, and one key may have several."""
-    kept = {name: value for name, value in facts.extra.items() if name not in (DYNAMICS, WITHOUT, TRACE)}
+    """Without what a run says, or that there was none: that depends on the constants and on the launch too, and one
+    key may have several."""
+    kept = {name: value for name, value in facts.extra.items() if name not in (DYNAMICS, WITHOUT, TRACE, STOPPED)}
     return replace(facts, extra=kept)
 
 

@@ -11,9 +11,15 @@ from m3gen.spec import Status
 
 
 class Stage(StrEnum):
-    """The rungs of the ladder, cheapest first."""
+    """The rungs of the ladder, cheapest first.
+
+    A candidate that goes no further than PRIOR (nothing compiled) or ANALYTIC (compiled, not run though it could be)
+    has a time that teaches a sampler and wins nothing: see `evaluate.rungs`.
+    """
 
     STATIC = "static"
+    PRIOR = "prior"
+    ANALYTIC = "analytic"
     PREDICTED = "predicted"
     MEASURED = "measured"
 
@@ -46,3 +52,8 @@ class Evaluation:
     @property
     def ok(self) -> bool:
         return self.status is Status.OK
+
+    @property
+    def may_win(self) -> bool:
+        """OK, and on one of the last rungs."""
+        return self.ok and self.stage in (Stage.PREDICTED, Stage.MEASURED)

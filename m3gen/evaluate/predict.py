@@ -19,6 +19,7 @@ from typing import Protocol
 from m3gen.compiler.facts import KernelFacts, LoopFacts
 from m3gen.evaluate.dynamics import Dynamics, dynamics_of
 from m3gen.evaluate.evaluation import Evaluation, Stage
+from m3gen.evaluate.prior import memory_us
 from m3gen.evaluate.timing import TIMINGS, Timing
 from m3gen.ops.base import Work
 from m3gen.spec import Status
@@ -132,7 +133,7 @@ class _Launch:
         tail = max(0.0, schedule - even) if full else 0.0
         if "tail" in without:
             schedule -= tail
-        memory = 0.0 if "memory" in without else self._memory_us()
+        memory = 0.0 if "memory" in without else memory_us(work, device, timing)
         start = rounds[0][1].start_us
         launch_us = 0.0 if "launch" in without else timing.launch_us
         norm = OVERLAP_NORM
@@ -148,14 +149,6 @@ class _Launch:
             "tail": tail,
             "schedule": schedule,
         }
-
-    def _memory_us(self) -> float:
-        """Streamed bytes at the memory's achievable rate, the others at the rate of the cache behind L2."""
-        device, work = self._device, self._work
-        cached = work.read_bytes - work.streamed_bytes + work.written_bytes
-        cache_rate = device.last_level_bytes_per_s or device.l2_bytes_per_s
-        streamed = work.streamed_bytes / (device.memory_bytes_per_s * self._timing.memory_efficiency)
-        return (streamed + cached / cache_rate) * 1e6
 
     def _round(self, resident: int) -> _Round:
         """`resident` programs on one CU from start to end."""

@@ -59,6 +59,7 @@ def session_object(
         "failures": {str(status): count for status, count in progress.failed.items() if count},
         "refused": dict(progress.refused),
         "evaluated": progress.evaluated,
+        "stopped": {str(stage): count for stage, count in progress.stopped.items()},
         "compiled": progress.compiled,
         "cached": progress.cached,
         "seconds": round(progress.elapsed_s, 3),
@@ -82,6 +83,7 @@ def _counts(result: SessionResult) -> list[tuple[str, str]]:
     return [
         ("ended", f"{_ENDED[result.ended]}, after {words.duration(progress.elapsed_s)}"),
         ("evaluated", evaluated if progress.stored else f"{progress.evaluated:,}"),
+        ("stopped early", words.stopped(progress.stopped)),
         ("kernels", f"{progress.compiled:,} compiled, {progress.cached:,} cached"),
         ("failed", words.failures(progress.failed)),
         ("refused by rule", words.counts(progress.refused)),

@@ -23,10 +23,11 @@ def picture(progress: Progress, judge: str) -> RenderableType:
 def line(progress: Progress) -> str:
     """The same in one line, without the best of each problem."""
     failed = sum(progress.failed.values())
+    stopped = f"{sum(progress.stopped.values())} stopped, " if progress.stopped else ""
     reasons = f" ({words.failures(progress.failed)})" if failed else ""
     return (
         f"{_clock(progress)}: {progress.evaluated} evaluated, {progress.compiled} compiled, "
-        f"{progress.cached} cached, {progress.predicted} predicted, {progress.verified} verified, "
+        f"{progress.cached} cached, {stopped}{progress.predicted} predicted, {progress.verified} verified, "
         f"{failed} failed{reasons}"
     )
 
@@ -64,6 +65,7 @@ def _figures(progress: Progress) -> list[tuple[str, str]]:
         ("refused by rule", f"{sum(progress.refused.values()):,} of the raw points, before any work"),
         ("evaluated", f"{progress.evaluated:,}{known}"),
         ("kernels", f"{progress.compiled:,} compiled, {progress.cached:,} cached"),
+        ("stopped early", words.stopped(progress.stopped)),
         ("predicted", f"{progress.predicted:,}"),
         ("verified", f"{progress.verified:,}"),
         ("failed", words.failures(progress.failed)),

@@ -159,6 +159,12 @@ def failures(by_status: Mapping[Status, int]) -> str:
     return counts({STATUSES[status]: count for status, count in by_status.items()})
 
 
+def stopped(by_stage: Mapping[Stage, int]) -> str:
+    """`counts` of the rungs on which candidates ended that could not win."""
+    names = {Stage.PRIOR: "before compiling", Stage.ANALYTIC: "before running"}
+    return counts({names[stage]: count for stage, count in by_stage.items()})
+
+
 def _is_nvidia(arch: str) -> bool:
     known = ARCHITECTURES.get(arch)
     return known is not None and known.vendor is Vendor.NVIDIA

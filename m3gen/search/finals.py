@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import islice
 
 from m3gen.compiler.facts import KernelFacts
+from m3gen.errors import UserError
 from m3gen.evaluate.evaluation import Evaluation
 from m3gen.evaluate.place import MACHINE_CODE
 from m3gen.evaluate.ranking import ranked
 from m3gen.evaluate.verification import Verification
+from m3gen.search.claims import Claims, work
+from m3gen.search.executor import Done, Pool
+from m3gen.search.loop import TICK_S
 from m3gen.search.result import WinnerRow
-from m3gen.search.rooms import Done, Pool, Rooms
+from m3gen.search.rooms import Rooms
 from m3gen.search.study import Group, Study
 from m3gen.space import Config
 from m3gen.spec import Status
@@ -27,11 +33,18 @@ class Finals:
     """
 
     def __init__(
-        self, rooms: Rooms, store: Store, groups: Sequence[Group], limit: int, gates: Sequence[str]
+        self,
+        rooms: Rooms,
+        store: Store,
+        groups: Sequence[Group],
+        limit: int,
+        gates: Sequence[str],
+        claims: Claims,
     ) -> None:
         self._rooms = rooms
         self._store = store
         self._gates = gates
+        self._claims = claims
         self._compiler = rooms.compiler()
         self._facts = cache(store.facts)
         self._contests = [
@@ -58,12 +71,17 @@ class Finals:
             while (waiting := [c for c in self._contests if self._due(c)]) and not stopped():
                 pool = pool or self._rooms.verify_pool()
                 self._submit(pool, waiting)
-                for done in pool.poll(0.2):
+                if not self._flight:
+                    time.sleep(TICK_S)  # for what other sessions are at
+                for done in pool.poll(TICK_S):
                     self._settle(*self._flight.pop(done.ticket), done)
+                self._claims.keep()
                 tick()
         finally:
             if pool is not None:
                 pool.close()
+            with suppress(UserError):  # a store that fails here has failed before, and louder
+                self._claims.close()
 
     def rows(self) -> tuple[WinnerRow, ...]:
         """The winners, in the order of the problems as the groups hold them."""
@@ -111,9 +129,18 @@ class Finals:
                 continue
             config, on = due
             under_way.add((contest.group.signature, config, on))
+            if not self._claims.take(self._work(contest, config, on)):
+                continue
+            if self._verdict(contest, config, on) is not None:  # of a session that has just let go of its claim
+                self._claims.release({self._work(contest, config, on)})
+                continue
             problem = contest.study.problem
             ticket = pool.submit(self._rooms.verify_request(problem.op, problem, config, on))
             self._flight[ticket] = (contest, config, on)
+
+    def _work(self, contest: _Contest, config: Config, on: str) -> str:
+        """What a claim on a verdict is on."""
+        return work("gate", contest.group.signature, config.sha, contest.group.source(config), on, self._compiler)
 
     def _settle(self, contest: _Contest, config: Config, on: str, done: Done) -> None:
         if done.status is Status.OK:
@@ -128,6 +155,7 @@ class Finals:
                 environment={"compiler": self._compiler} if on == MACHINE_CODE else {},
             )
         self._store.commit_verification(contest.study.problem, config, verdict)
+        self._claims.release({self._work(contest, config, on)})
         self._verdicts[contest.group.signature, config, on] = verdict
         self.judged += 1
 
@@ -169,8 +197,8 @@ class _Contest:
 
 
 def finalists(study: Study, facts: Callable[[str], KernelFacts | None], limit: int) -> list[Config]:
-    """At most `limit` OK candidates, the best first."""
-    ok = [(config, evaluation) for config, evaluation in study.evaluations.items() if evaluation.ok]
+    """At most `limit` candidates that may win, the best first."""
+    ok = [(config, evaluation) for config, evaluation in study.evaluations.items() if evaluation.may_win]
     ok.sort(key=lambda item: item[0].sha)  # equals in an order that does not tell which was tried first
 
     def registers(key: str) -> int | None:

@@ -11,7 +11,9 @@ from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate import launched
 from m3gen.evaluate.evaluation import Evaluation, Stage
-from m3gen.search.rooms import Done, Rooms
+from m3gen.evaluate.rungs import ANALYTIC_MARGIN, PRIOR_MARGIN, STOPPED, can_win
+from m3gen.search.executor import Done
+from m3gen.search.rooms import Rooms
 from m3gen.search.schedule import Candidate
 from m3gen.search.study import Study
 from m3gen.spec import Status
@@ -74,8 +76,34 @@ class Judge:
             return None
         return replace(refusal, environment={**refusal.environment, **self.environment(candidate)})
 
-    def answer(self, candidate: Candidate, done: Done) -> Iterator[tuple[Study, Evaluation]]:
-        """One evaluation per study: a failure of the shared compile is the failure of each."""
+    def prior(self, candidate: Candidate, study: Study) -> Evaluation | None:
+        """The end of a candidate on the prior rung; None when it may climb."""
+        work = candidate.group.op.work(study.problem, candidate.config)
+        estimate = self._rooms.prior(work, self._device)
+        if can_win(estimate, PRIOR_MARGIN, study.limit_us):
+            return None
+        return Evaluation(
+            stage=Stage.PRIOR,
+            status=Status.OK,
+            judge=self.version,
+            value_us=estimate,
+            reason=f"{PRIOR_MARGIN:g} of it are over the {study.limit_us:.4g} us of the best",
+            environment=self.environment(candidate),
+        )
+
+    def limits(self, candidate: Candidate) -> tuple[float | None, ...]:
+        """What it has to get under in each of its studies. A baseline climbs to the end: every ratio stands on it."""
+        return tuple(None if candidate.baseline else study.limit_us for study in candidate.studies)
+
+    def request(self, candidate: Candidate) -> Any:
+        """What a worker is asked."""
+        problems = tuple(study.problem for study in candidate.studies)
+        name = candidate.group.op.name
+        return self._rooms.compile_request(name, problems, candidate.config, self._device, candidate.limits_us)
+
+    def answer(self, candidate: Candidate, done: Done) -> Iterator[tuple[Study, Evaluation | None]]:
+        """One evaluation per study: a failure of the shared compile is the failure of each. None for a study that did
+        not ask for the candidate and might still win with it though it was stopped."""
         environment = self.environment(candidate)
         seconds = done.seconds / len(candidate.studies)  # the problems share the cost as they share the code
         if done.status is not Status.OK:
@@ -93,7 +121,14 @@ class Judge:
             held = {**evaluation.environment, **environment, "departures": study.departures(candidate.config)}
             if candidate.config == study.field:
                 held["baseline"] = True  # what `evaluate.ranking` lets stand in a tie
-            yield study, replace(evaluation, seconds=seconds, environment=held)
+            open_still = position > 0 and self._might_win(evaluation, candidate.limits_us[position])
+            yield study, None if open_still else replace(evaluation, seconds=seconds, environment=held)
+
+    def _might_win(self, evaluation: Evaluation, limit_us: float | None) -> bool:
+        """Whether a candidate that was stopped would not have been, had this problem asked for it."""
+        if evaluation.stage is not Stage.ANALYTIC or evaluation.value_us is None:
+            return False
+        return can_win(evaluation.value_us, ANALYTIC_MARGIN, limit_us)
 
     def _predict(self, candidate: Candidate, study: Study, result: Compiled, position: int) -> Evaluation:
         """What was judged before under another name, the same machine code in the same grids, is not judged again."""
@@ -110,6 +145,8 @@ class Judge:
         except Exception as error:  # what one candidate's facts trip over must not end the session
             failure = _failure(Status.RUNTIME, f"the predictor raised {type(error).__name__}: {error}")
             return replace(failure, judge=self.version)
+        if any(one.extra.get(STOPPED) for one in facts):
+            return replace(sound(evaluation), stage=Stage.ANALYTIC, reason="not run: it could not win")
         environment = {**evaluation.environment, launched.LAUNCHES: run}
         return replace(sound(evaluation), facts=keys, environment=environment)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from m3gen.evaluate.evaluation import Stage
@@ -29,7 +29,8 @@ class Progress:
 
     `refused`: raw points that rules cut, by code, equal spaces counted once. `evaluated` and `failed` (by
     status, the gate's verdicts included) count what is known of the problems, `stored` how much of it the
-    session found in the store; `predicted` are those that have a value. `compiled` and `cached` count
+    session found in the store; `predicted` are those that have a value of the last rung, `stopped` those that have
+    one of a lower rung and could not win, by rung. `compiled` and `cached` count
     launches whose machine code this session made or found made. `verified`: candidates that passed the gate.
     `remaining_s` is None outside the search and without a budget in seconds.
     """
@@ -47,6 +48,7 @@ class Progress:
     best: Mapping[Problem, Incumbent]
     elapsed_s: float
     remaining_s: float | None
+    stopped: Mapping[Stage, int] = field(default_factory=dict)
 
 
 class Listener(Protocol):

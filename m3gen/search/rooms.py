@@ -11,32 +11,10 @@ from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation
 from m3gen.evaluate.predict import Launched
 from m3gen.ops.base import Op, Work
+from m3gen.search.executor import Executor, Needs, Pool
 from m3gen.space import Config
-from m3gen.spec import Problem, Status
+from m3gen.spec import Problem
 from m3gen.targets import Device
-
-
-class Done(Protocol):
-    """An answer of a pool: `value` when the handler returned (`status` OK), else how its process ended."""
-
-    @property
-    def ticket(self) -> int: ...
-    @property
-    def value(self) -> Any: ...
-    @property
-    def status(self) -> Status: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def seconds(self) -> float: ...
-
-
-class Pool(Protocol):
-    """Worker processes that answer payloads; a worker that dies or hangs costs only its payload."""
-
-    def submit(self, payload: Any) -> int: ...
-    def poll(self, timeout_s: float) -> Sequence[Done]: ...
-    def close(self) -> None: ...
 
 
 class Predict(Protocol):
@@ -51,9 +29,10 @@ class Predict(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Rooms:
-    """`judge`: version of the predictor for a device. `compiler`: fingerprint of the children's compiler.
-    `source_sha`: identity of what a candidate renders to. The pools are made when first needed; payloads of
-    `compile_pool` come from `compile_request` and are answered by a `CompileResult`, those of `verify_pool`
+    """`judge`: version of the predictor for a device. `prior` and `least`: see `evaluate.prior`. `compiler`:
+    fingerprint of the children's compiler. `source_sha`: identity of what a candidate renders to. The pools are
+    made when first needed; payloads of `compile_pool` come from `compile_request`, which takes what to get under
+    for each problem (`evaluate.rungs.ClimbRequest`), and are answered by a `CompileResult`, those of `verify_pool`
     come from `verify_request`, which also takes where to run, and are answered by a `Verification`.
     """
 
@@ -62,28 +41,32 @@ class Rooms:
     predict: Predict
     judge: Callable[[Device], str]
     compiler: Callable[[], str]
+    prior: Callable[[Sequence[Work], Device], float]
+    least: Callable[[Sequence[Work], Device], float]
     source_sha: Callable[[Op, Problem, Config], str]
-    compile_request: Callable[[str, tuple[Problem, ...], Config], Any]
+    compile_request: Callable[[str, tuple[Problem, ...], Config, Device, tuple[float | None, ...]], Any]
     verify_request: Callable[[str, Problem, Config, str], Any]
     compile_pool: Callable[[], Pool]
     verify_pool: Callable[[], Pool]
 
 
-def local_rooms(*, jobs: int, deadline_s: float, verify_deadline_s: float, cache_dir: Path) -> Rooms:
-    """The real rooms, with worker processes on this machine. Imports no torch and no Triton: workers do."""
+def real_rooms(
+    executor: Executor, arch: str, *, deadline_s: float, verify_deadline_s: float, cache_dir: Path
+) -> Rooms:
+    """The rooms of m3gen, with workers of `executor`. Imports no torch and no Triton: workers do."""
     from m3gen import ops
     from m3gen.codegen.render import render
     from m3gen.compiler.fingerprint import fingerprint
-    from m3gen.compiler.pool import WorkerPool
     from m3gen.compiler.request import CompileRequest
-    from m3gen.evaluate import predict, static
+    from m3gen.evaluate import predict, prior, static
     from m3gen.evaluate.gate import SEEDS, GateRequest
     from m3gen.evaluate.place import WORKER_ENVIRONMENT
+    from m3gen.evaluate.rungs import ClimbRequest
     from m3gen.evaluate.timing import TIMINGS
 
     def pool(handler: str, deadline: float, env: Mapping[str, str]) -> Pool:
         environment = {"M3GEN_CACHE": str(cache_dir), **env}
-        return WorkerPool(handler, jobs=jobs, deadline_s=deadline, env=environment)
+        return executor.pool(handler, Needs(arch), deadline_s=deadline, env=environment)
 
     return Rooms(
         op=ops.get,
@@ -91,9 +74,13 @@ def local_rooms(*, jobs: int, deadline_s: float, verify_deadline_s: float, cache
         predict=predict.predict,
         judge=lambda device: TIMINGS[device.architecture.vendor].version,
         compiler=fingerprint,
+        prior=prior.prior_us,
+        least=prior.least_us,
         source_sha=lambda op, problem, config: render(op, problem, config).sha,
-        compile_request=CompileRequest,
+        compile_request=lambda op, problems, config, device, limits: ClimbRequest(
+            CompileRequest(op, problems, config), device.name, limits
+        ),
         verify_request=lambda op, problem, config, on: GateRequest(op, problem, config, SEEDS, on),
-        compile_pool=lambda: pool("m3gen.evaluate.candidate:judge_candidate", deadline_s, {}),
+        compile_pool=lambda: pool("m3gen.evaluate.climb:climb_candidate", deadline_s, {}),
         verify_pool=lambda: pool("m3gen.evaluate.gate:verify_request", verify_deadline_s, WORKER_ENVIRONMENT),
     )

@@ -27,6 +27,8 @@ class Sampler(Protocol):
 
 # Name -> "module:class". A class takes the seed. Modules are imported when named: Optuna takes a second.
 _SAMPLERS = {
+    "hybrid": "m3gen.search.hybrid:HybridSampler",
+    "local": "m3gen.search.local:LocalSampler",
     "exhaustive": "m3gen.search.exhaustive:ExhaustiveSampler",
     "random": "m3gen.search.random:RandomSampler",
     "tpe": "m3gen.search.tpe:TPESampler",

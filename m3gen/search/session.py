@@ -13,16 +13,21 @@ from pathlib import Path
 from m3gen.errors import UserError
 from m3gen.evaluate.place import gates
 from m3gen.ops import field_config
+from m3gen.search.admission import require_candidates
 from m3gen.search.budget import Budget
+from m3gen.search.claims import Claims
+from m3gen.search.executor import Executor, LocalExecutor
 from m3gen.search.finals import Finals
 from m3gen.search.judging import Judge
 from m3gen.search.loop import Search
 from m3gen.search.progress import Listener, Phase, Progress
 from m3gen.search.result import Ended, SessionResult
-from m3gen.search.rooms import Rooms, local_rooms
+from m3gen.search.rooms import Rooms, real_rooms
 from m3gen.search.sampler import Sampler, make_sampler
 from m3gen.search.schedule import Schedule
+from m3gen.search.seeds import Related
 from m3gen.search.study import Group, Study
+from m3gen.space import Config, Space
 from m3gen.spec import Problem
 from m3gen.store import Store, arguments_sha
 from m3gen.targets import Device
@@ -34,7 +39,10 @@ class Session:
     Problems are folded by their op (`Op.canonical`) first, and grouped by signature: one compile of a
     candidate serves all problems of a group. What the store knows under the same judge, compiler and source
     is not done again: a session that was killed goes on where it stopped, a finished one has nothing to do.
-    `UserError` for an unknown op or sampler.
+    Searches start from what the store and the tables in `tables_dir` know of related problems. Workers run where
+    `executor` says, on this machine by default; twice `jobs` candidates are under way. With `ordered` the sampler
+    hears of them in the order in which they were handed out, whatever the workers' timing. `UserError` for an
+    unknown op or sampler, and for a problem none of whose configs is valid.
     """
 
     def __init__(
@@ -43,32 +51,40 @@ class Session:
         problems: Sequence[Problem],
         device: Device,
         *,
-        sampler: str = "tpe",
+        sampler: str = "hybrid",
         budget: Budget,
         jobs: int,
         seed: int = 0,
         cache_dir: Path,
+        tables_dir: Path | None = None,
         deadline_s: float = 120.0,
         verify_deadline_s: float = 600.0,
         verify_limit: int = 8,
         listener: Listener | None = None,
+        executor: Executor | None = None,
+        ordered: bool = False,
         rooms: Rooms | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._rooms = rooms or local_rooms(
-            jobs=jobs, deadline_s=deadline_s, verify_deadline_s=verify_deadline_s, cache_dir=cache_dir
+        self._rooms = rooms or real_rooms(
+            executor or LocalExecutor(jobs),
+            device.arch,
+            deadline_s=deadline_s,
+            verify_deadline_s=verify_deadline_s,
+            cache_dir=cache_dir,
         )
         self._store = store
         self._device = device
         self._budget = budget
         self._in_flight = 2 * jobs
+        self._ordered = ordered
         self._verify_limit = verify_limit
         self._listener = listener
         self._clock = clock
         self._stop = threading.Event()
         self._judge = Judge(self._rooms, device)
         self._problems = tuple(dict.fromkeys(self._rooms.op(p.op).canonical(p) for p in problems))
-        self._groups = self._make_groups(lambda: make_sampler(sampler, seed))
+        self._groups = self._make_groups(lambda: make_sampler(sampler, seed), Related(store, tables_dir))
         self._studies = [study for group in self._groups for study in group.studies]
         self._schedule = Schedule(self._groups, budget.evaluations)
         self._arguments = {
@@ -93,10 +109,11 @@ class Session:
         self._started = self._clock()
         self._spent_before = self._store.spent_seconds(arguments_sha(self._arguments, self._problems))
         self._recall()
-        ended, new = self._run_search()
-        finals = self._finals = Finals(
-            self._rooms, self._store, self._groups, self._verify_limit, gates(self._device.arch)
-        )
+        session_id = self._store.begin(self._arguments, self._problems)
+        ended, new = self._run_search(session_id)
+        claims = Claims(self._store, session_id)
+        places = gates(self._device.arch)
+        finals = self._finals = Finals(self._rooms, self._store, self._groups, self._verify_limit, places, claims)
         finals.run(self._stop.is_set, lambda: self._tell("verify"))
         if self._stop.is_set():
             ended = "interrupted"
@@ -104,13 +121,19 @@ class Session:
             ended = "nothing to do"
         return SessionResult(rows=finals.rows(), progress=self._tell("done"), ended=ended)
 
-    def _run_search(self) -> tuple[Ended, int]:
+    def _run_search(self, session_id: int) -> tuple[Ended, int]:
         """How the search ended, how many evaluations are new. The store counts the seconds of this part."""
-        session_id = self._store.begin(self._arguments, self._problems)
         state = "failed"
         try:
             self._search = search = Search(
-                self._rooms, self._store, self._judge, self._schedule, session_id, self._in_flight
+                self._rooms,
+                self._store,
+                self._judge,
+                self._groups,
+                self._schedule,
+                session_id,
+                self._in_flight,
+                ordered=self._ordered,
             )
             state = ended = search.run(self._remaining, self._stop.is_set, lambda: self._tell("search"))
             return ended, search.new
@@ -120,18 +143,25 @@ class Session:
 
     # -- before ---------------------------------------------------------------------------------------------
 
-    def _make_groups(self, sampler: Callable[[], Sampler]) -> list[Group]:
+    def _make_groups(self, sampler: Callable[[], Sampler], related: Related) -> list[Group]:
         groups: dict[str, Group] = {}
+        spaces: dict[str, Space] = {}
         for problem in self._problems:
             op = self._rooms.op(problem.op)
             signature = self._store.signature(problem)
             group = groups.setdefault(signature, Group(op, signature, [], self._rooms.source_sha))
+            space = op.space(problem, self._device)
+            require_candidates(problem, space)
+            space = spaces.setdefault(space.sha, space)  # samplers remember what they made of one
+            field = field_config(op, problem, self._device)
             group.studies.append(
                 Study(
                     problem=problem,
-                    space=op.space(problem, self._device),
-                    field=field_config(op, problem, self._device),
+                    space=space,
+                    field=field,
                     sampler=sampler(),
+                    floor_us=self._rooms.least(op.work(problem, field), self._device),
+                    prior=related.prior(problem, space, field),
                 )
             )
         return list(groups.values())
@@ -143,6 +173,13 @@ class Session:
                 for record in self._store.evaluations(study.problem):
                     if self._judge.holds(record.evaluation, group.source(record.config)):
                         study.record(record.config, record.evaluation)
+                while study.incumbent and self._is_wrong(group, study, study.incumbent.config):
+                    study.disqualify_best()
+
+    def _is_wrong(self, group: Group, study: Study, config: Config) -> bool:
+        """Whether the gate has refused it in an earlier session."""
+        verdict = self._store.verification(study.problem, config, group.source(config))
+        return verdict is not None and not verdict.ok
 
     # -- meanwhile ------------------------------------------------------------------------------------------
 
@@ -168,7 +205,8 @@ class Session:
             stored=len(evaluations) - (search.new if search else 0),
             compiled=search.compiled if search else 0,
             cached=search.cached if search else 0,
-            predicted=sum(evaluation.ok for evaluation in evaluations),
+            predicted=sum(evaluation.may_win for evaluation in evaluations),
+            stopped=Counter(e.stage for e in evaluations if e.ok and not e.may_win),
             verified=sum(verdict.ok for verdict in verdicts),
             failed=dict(failed),
             best={study.problem: best for study in self._studies if (best := study.incumbent)},

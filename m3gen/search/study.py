@@ -7,46 +7,101 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from m3gen.evaluate.evaluation import Evaluation
+from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.launched import LAUNCHES, identity
 from m3gen.ops.base import Op
 from m3gen.search.history import History
+from m3gen.search.prior import NOTHING_KNOWN, Prior
 from m3gen.search.progress import Incumbent
 from m3gen.search.sampler import Sampler
 from m3gen.space import Config, Space
 from m3gen.spec import Problem
 
+# A gain that is more than a tie, and how many evaluations a study without one stays hopeful: about as many as a
+# candidate has neighbours.
+GAIN, PATIENCE = 0.02, 24
+NEAR_FLOOR = 1.1
+_RUNG = {stage: rung for rung, stage in enumerate(Stage)}
+
 
 @dataclass(eq=False)
 class Study:
-    """One problem under search: its space, its sampler, its evaluations in the order they became known."""
+    """One problem under search: its space, its sampler, its evaluations in the order they became known.
+
+    `floor_us`: what no candidate can be under. `prior`: what was known before. `tips`: configs that have proved
+    themselves on a neighbour and come before the sampler's.
+    """
 
     problem: Problem
     space: Space
     field: Config
     sampler: Sampler
+    floor_us: float = 0.0
+    prior: Prior = NOTHING_KNOWN
+    tips: list[Config] = dataclasses.field(default_factory=list)
     evaluations: dict[Config, Evaluation] = dataclasses.field(default_factory=dict)
     pending: set[Config] = dataclasses.field(default_factory=set)
     exhausted: bool = False
     _observed: dict[int, float | None] = dataclasses.field(default_factory=dict)
     _best: Config | None = None
     _codes: dict[Hashable, Config] = dataclasses.field(default_factory=dict)
+    _for_nothing: set[Config] = dataclasses.field(default_factory=set)
+    _wrong: set[Config] = dataclasses.field(default_factory=set)
+    _gained_at: int = 0
 
-    def record(self, config: Config, evaluation: Evaluation) -> None:
-        """Take note of an evaluation; it is pending no longer."""
+    def record(self, config: Config, evaluation: Evaluation) -> bool:
+        """Take note of an evaluation; it is pending no longer. Whether it is the best from now on.
+
+        One of a lower rung than what is known says nothing new. One of the prior rung costs nothing.
+        """
         self.pending.discard(config)
+        known = self.evaluations.get(config)
+        if known is not None and _RUNG[known.stage] > _RUNG[evaluation.stage]:
+            return False
         self.evaluations[config] = evaluation
+        if evaluation.stage is Stage.PRIOR:
+            self._for_nothing.add(config)
+        else:
+            self._for_nothing.discard(config)
         if config in self.space:
             self._observed[self.space.id(config)] = evaluation.value_us if evaluation.ok else None
-        if evaluation.ok and (self._best is None or _value(evaluation) < _value(self.evaluations[self._best])):
-            self._best = config
-        if evaluation.ok and LAUNCHES in evaluation.environment:
+        if evaluation.may_win and LAUNCHES in evaluation.environment:
             self._codes.setdefault(identity(evaluation.environment[LAUNCHES]), config)
+        if not evaluation.may_win or (self.limit_us is not None and _value(evaluation) >= self.limit_us):
+            return False
+        if self.limit_us is None or _value(evaluation) * (1 + GAIN) < self.limit_us:
+            self._gained_at = self.begun
+        self._best = config
+        return True
+
+    def disqualify_best(self) -> None:
+        """The best so far is known to be wrong: the next one is what others have to get under."""
+        assert self._best is not None
+        self._wrong.add(self._best)
+        right = (config for config, one in self.evaluations.items() if one.may_win and config not in self._wrong)
+        self._best = min(right, key=lambda config: _value(self.evaluations[config]), default=None)
 
     @property
     def begun(self) -> int:
-        """Evaluations recorded or under way."""
-        return len(self.evaluations) + len(self.pending)
+        """Evaluations recorded or under way, those that cost nothing left out."""
+        return len(self.evaluations) - len(self._for_nothing) + len(self.pending)
+
+    @property
+    def limit_us(self) -> float | None:
+        """What a candidate has to get under: the time of the best so far."""
+        return None if self._best is None else _value(self.evaluations[self._best])
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether more evaluations are likely to gain: not within a tenth of the floor, and a gain not long ago."""
+        if self.limit_us is not None and self.limit_us <= NEAR_FLOOR * self.floor_us:
+            return False
+        return self.begun - self._gained_at < PATIENCE
+
+    def release(self, config: Config) -> None:
+        """It is pending no longer and open to be asked for, also where nothing else was left."""
+        self.pending.discard(config)
+        self.exhausted = False
 
     def twin(self, run: Sequence[Mapping[str, Any]]) -> Config | None:
         """The first config that was found OK with these launches."""
@@ -60,9 +115,13 @@ class Study:
         return config in self.evaluations or config in self.pending
 
     def ask(self) -> Config | None:
-        """The sampler's next candidate; None, from then on, when the space is exhausted."""
+        """A tip or the sampler's next candidate; None when the space is exhausted, which `release` may undo."""
+        while self.tips:
+            tip = self.tips.pop(0)
+            if not self.knows(tip):
+                return tip
         pending = {self.space.id(config) for config in self.pending if config in self.space}
-        ids = self.sampler.ask(self.space, History(self._observed, pending), 1)
+        ids = self.sampler.ask(self.space, History(self._observed, pending, self.prior), 1)
         self.exhausted = not ids
         return self.space.config(ids[0]) if ids else None
 

@@ -16,12 +16,13 @@ class Config(Mapping[str, Value]):
     Two spellings of one kernel are therefore one `Config`, with one `sha`.
     """
 
-    __slots__ = ("_hash", "_items")
+    __slots__ = ("_hash", "_items", "_text")
 
     def __init__(self, values: Mapping[str, Value]) -> None:
         self._items = dict(sorted(values.items()))
+        self._text = json.dumps(self._items, separators=(",", ":"))
         # bool and int hash alike; the canonical JSON tells True from 1.
-        self._hash = hash(self.canonical_json())
+        self._hash = hash(self._text)
 
     def __getitem__(self, name: str) -> Value:
         return self._items[name]
@@ -37,7 +38,7 @@ class Config(Mapping[str, Value]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Config):
-            return self.canonical_json() == other.canonical_json()
+            return self._text == other._text
         return NotImplemented
 
     def __repr__(self) -> str:
@@ -48,7 +49,7 @@ class Config(Mapping[str, Value]):
 
     def canonical_json(self) -> str:
         """Sorted keys, no blanks: equal configs have equal text."""
-        return json.dumps(self._items, separators=(",", ":"))
+        return self._text
 
     @property
     def sha(self) -> str:

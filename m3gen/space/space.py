@@ -8,12 +8,17 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from m3gen.space.codec import Codec
 from m3gen.space.config import Config, Value
 from m3gen.space.constraint import Constraint, Violation, Visible
 from m3gen.space.enumeration import Enumeration, binding_level, enumerate_space
 from m3gen.space.parameter import Parameter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Space:
@@ -59,6 +64,16 @@ class Space:
 
     def __iter__(self) -> Iterator[Config]:
         return (self.config(id) for id in range(len(self)))
+
+    @cached_property
+    def positions(self) -> NDArray[np.int16]:
+        """A row per id, a column per parameter: the position of its value, one past the last when inactive."""
+        import numpy as np
+
+        found = np.empty((len(self), len(self.parameters)), dtype=np.int16)
+        for column in range(len(self.parameters)):
+            found[:, column] = self._codec.digits(self._points.keys, column, len(self.parameters))
+        return found
 
     def __contains__(self, config: object) -> bool:
         return isinstance(config, Mapping) and self._find(config) is not None

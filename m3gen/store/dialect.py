@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Executable, event
+from sqlalchemy import Connection, Engine, Executable, Row, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
@@ -44,7 +44,12 @@ def _configure(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None  # sqlite3 must not begin transactions of its own
     connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = FULL")  # a row once committed survives a power cut, too
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _trust_log(connection: sqlite3.Connection, _record: object) -> None:
+    # A commit outlives the death of any process; a power cut may take the last seconds, never the file.
+    connection.execute("PRAGMA synchronous = NORMAL")
 
 
 def _begin(connection: Connection) -> None:
@@ -63,15 +68,22 @@ def use_write_ahead_log(engine: Engine) -> None:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         driver = connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
-        give_up = time.monotonic() + BUSY_TIMEOUT_S
-        while driver.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            try:
-                driver.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
-                    raise
-                time.sleep(0.01)
+        in_use = _switch_to_log(driver)
+    if in_use:
+        event.listen(engine, "connect", _trust_log)
+        engine.dispose()  # the connections of before
+
+
+def _switch_to_log(driver: sqlite3.Connection) -> bool:
+    give_up = time.monotonic() + BUSY_TIMEOUT_S
+    while driver.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            return bool(driver.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+    return True
 
 
 def lock_for_upgrade(connection: Connection) -> None:
@@ -89,11 +101,28 @@ def insert_new(session: Session, key: InstrumentedAttribute[Any], values: Mappin
     return connection.execute(_insert_new(connection.dialect.name, key), values).scalar_one_or_none()
 
 
+def insert_all_new(
+    session: Session, returned: tuple[InstrumentedAttribute[Any], ...], values: Sequence[Mapping[str, Any]]
+) -> Sequence[Row[Any]]:
+    """Insert those rows whose identity is not there yet; the `returned` columns of each that was, in any order."""
+    connection = session.connection()
+    return connection.execute(_insert_new(connection.dialect.name, *returned), values).all() if values else ()
+
+
+def now_s(session: Session) -> float:
+    """Unix time by the clock that all who use the database share: the server's, or this machine's."""
+    if session.connection().dialect.name == "postgresql":
+        return float(
+            session.connection().exec_driver_sql("SELECT extract(epoch from clock_timestamp())").scalar_one()
+        )
+    return time.time()
+
+
 @cache
-def _insert_new(dialect: str, key: InstrumentedAttribute[Any]) -> Executable:
+def _insert_new(dialect: str, *returned: InstrumentedAttribute[Any]) -> Executable:
     # Built once and of the bare table: a statement takes longer to build than to run.
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    return insert(key.class_.__table__).on_conflict_do_nothing().returning(key)
+    return insert(returned[0].class_.__table__).on_conflict_do_nothing().returning(*returned)
 
 
 def damage(connection: Connection, *, thorough: bool = False) -> list[str]:

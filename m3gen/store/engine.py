@@ -18,6 +18,7 @@ from m3gen.store import dialect
 from m3gen.store.location import EXAMPLES, Location
 
 _NUMBER = "$number"  # {"$number": "nan"}: JSON has no word for it, and PostgreSQL refuses Python's
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 def open_engine(location: Location, *, read_only: bool) -> Engine:
@@ -100,9 +101,9 @@ def _create(url: URL) -> Engine:
 def to_json(value: Any) -> str:
     """JSON of plain data, every float kept: NaN and infinities become {"$number": "nan"}."""
     try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+        return _ENCODER.encode(value)
     except (TypeError, ValueError):
-        return json.dumps(_plain(value), allow_nan=False, separators=(",", ":"))
+        return _ENCODER.encode(_plain(value))
 
 
 def from_json(text: str | bytes) -> Any:

@@ -5,9 +5,10 @@
     configs  1 ── n verifications                      of a signature, whatever the load
     kernel_traces                                      what running kernels showed, see `TracesRow`
     sessions n ── n problems (session_problems)        who asked, with what arguments, for how long
+    sessions 1 ── n claims                             what is being found out just now
 
-A row is only ever added (a session's progress aside). Types are those that SQLite and PostgreSQL share; times
-are UTC in ISO 8601 with microseconds, so that their order as text is their order in time.
+A row is only ever added (a session's progress and claims aside). Types are those that SQLite and PostgreSQL
+share; times are UTC in ISO 8601 with microseconds, so that their order as text is their order in time.
 """
 
 from __future__ import annotations
@@ -177,3 +178,15 @@ class SessionProblemRow(Base):
 
     session_id: Mapped[int] = mapped_column(ForeignKey("sessions.id"), primary_key=True)
     problem_sha: Mapped[str] = mapped_column(ForeignKey("problems.sha"), primary_key=True)
+
+
+class ClaimRow(Base):
+    """`work` is the sha of what a session is about to find out; `expires_s` is Unix time by the database's clock."""
+
+    __tablename__ = "claims"
+    __table_args__ = (Index(None, "session_id"),)
+
+    work: Mapped[str] = mapped_column(Sha, primary_key=True)
+    session_id: Mapped[int] = mapped_column(ForeignKey("sessions.id"))
+    owner: Mapped[str]
+    expires_s: Mapped[float]

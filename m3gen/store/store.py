@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -18,16 +18,15 @@ from m3gen.evaluate.place import INTERPRETER, MACHINE_CODE
 from m3gen.evaluate.verification import Verification
 from m3gen.space.config import Config
 from m3gen.spec import Problem, Status
-from m3gen.store import dialect, faults, history, identity, rows, winners
+from m3gen.store import claims, dialect, evaluations, faults, history, identity, rows, winners
 from m3gen.store.check import logical_faults
 from m3gen.store.engine import open_engine
+from m3gen.store.evaluations import Found
 from m3gen.store.location import Location
 from m3gen.store.migrate import migrate, require_current, require_ours
 from m3gen.store.models import (
-    ConfigRow,
     EvaluationRow,
     FactsRow,
-    LaunchRow,
     ProblemRow,
     SessionProblemRow,
     SessionRow,
@@ -43,7 +42,7 @@ RUNNING = "running"  # the state of a session that has not ended, or was killed
 class Store:
     """A database of evaluations, opened by `Store.open`.
 
-    Every `commit_...` is one transaction that is on the disk when it returns: True if it was new, False if a
+    Every `commit_...` is one transaction, and outlives this process once it returns: True if it was new, False if a
     row of that identity was there, which is then left as it is. Every method raises `UserError` for what the
     user can mend (full disk, read-only or damaged file, a lock that is not let go).
     """
@@ -108,7 +107,7 @@ class Store:
             session.flush()
             number = row.id
             for problem in dict.fromkeys(problems):
-                _insert_problem(session, problem)
+                evaluations.insert_problem(session, problem)
                 session.add(SessionProblemRow(session_id=number, problem_sha=problem.sha))
         self._begun[number] = time.monotonic()
         return number
@@ -161,57 +160,77 @@ class Store:
         committed, and for values that `rows.evaluation_columns` refuses. `KeyError` if the session was not
         begun here or has ended.
         """
-        columns = rows.evaluation_columns(evaluation)
+        return self.commit_evaluations(session_id, [(problem, config, evaluation)]) == 1
+
+    def commit_evaluations(self, session_id: int, found: Sequence[Found]) -> int:
+        """`commit_evaluation` for all that became known at the same moment, in one transaction; how many were new.
+
+        All of them or, when one is refused, none.
+        """
+        columns = [rows.evaluation_columns(evaluation) for _, _, evaluation in found]
         with self._write() as session:
-            _insert_problem(session, problem)
-            _insert_config(session, config)
-            columns |= {
-                "session_id": session_id,
-                "problem_sha": problem.sha,
-                "config_sha": config.sha,
-                "compiler": _compiler(session, evaluation),
-                "source_sha": str(evaluation.environment.get("source_sha", "")),
-            }
-            number = dialect.insert_new(session, EvaluationRow.id, columns)
-            if number is None:
-                return False
-            for position, key in enumerate(evaluation.facts):
-                launch = {"evaluation_id": number, "position": position, "facts_key": key}
-                dialect.insert_new(session, LaunchRow.position, launch)
+            evaluations.insert_inputs(session, found)
+            new = evaluations.insert_evaluations(session, session_id, found, columns)
             self._count_seconds(session, session_id)
-        return True
+        return new
 
     def evaluations(
-        self, problem: Problem, *, stage: Stage | None = None, judge: str | None = None
+        self,
+        problem: Problem,
+        *,
+        stage: Stage | None = None,
+        judge: str | None = None,
+        config: Config | None = None,
     ) -> list[Record]:
-        """All that is known about one problem, oldest first; of one stage or judge if asked."""
-        row = EvaluationRow
-        query = (
-            select(row.id, ConfigRow.config, row.created_at, *rows.EVALUATION)
-            .join(ConfigRow, ConfigRow.sha == row.config_sha)
-            .where(row.problem_sha == problem.sha)
-            .order_by(row.id)
-        )
-        launches = (
-            select(LaunchRow.evaluation_id, LaunchRow.facts_key)
-            .join(row, row.id == LaunchRow.evaluation_id)
-            .where(row.problem_sha == problem.sha)
-            .order_by(LaunchRow.evaluation_id, LaunchRow.position)
-        )
+        """All that is known about one problem, oldest first; of one stage, judge or config if asked."""
+        wanted = [EvaluationRow.problem_sha == problem.sha]
         if stage is not None:
-            query = query.where(row.stage == stage.value)
+            wanted.append(EvaluationRow.stage == stage.value)
         if judge is not None:
-            query = query.where(row.judge == judge)
+            wanted.append(EvaluationRow.judge == judge)
+        if config is not None:
+            wanted.append(EvaluationRow.config_sha == config.sha)
         with self._read() as session:
-            facts = rows.by_evaluation(session.execute(launches))
-            return [
-                Record(
-                    config=Config(config),
-                    evaluation=rows.evaluation_value(columns, facts.get(number, ())),
-                    created_at=created_at,
-                )
-                for number, config, created_at, *columns in session.execute(query)
-            ]
+            return [record for _, _, record in evaluations.read(session, *wanted)]
+
+    def evaluations_of_others(
+        self, session_id: int, problems: Sequence[Problem], after: int
+    ) -> tuple[list[tuple[Problem, Record]], int]:
+        """What other sessions have stored about `problems` after the evaluation numbered `after`, oldest first, and the
+        number to ask with the next time."""
+        by_sha = {problem.sha: problem for problem in problems}
+        row = EvaluationRow
+        with self._read() as session:
+            wanted = row.id > after, row.session_id != session_id, row.problem_sha.in_(by_sha)
+            found = list(evaluations.read(session, *wanted))
+        return [(by_sha[sha], record) for _, sha, record in found], max(
+            [after, *(number for number, _, _ in found)]
+        )
+
+    def newest_evaluation(self) -> int:
+        """The number of the evaluation that was stored last; 0 when there is none."""
+        with self._read() as session:
+            return session.scalar(select(func.max(EvaluationRow.id))) or 0
+
+    # -- claims ---------------------------------------------------------------------------------------------
+
+    def claim(self, session_id: int, works: Collection[str]) -> set[str]:
+        """Say that a session is about to find out `works` (shas of anything); those that nobody else is at.
+
+        A claim holds for `claims.LEASE_S` seconds unless renewed, and no longer than its process.
+        """
+        with self._write() as session:
+            return claims.take(session, session_id, works)
+
+    def renew_claims(self, session_id: int) -> None:
+        """Let the claims of a session hold for another lease."""
+        with self._write() as session:
+            claims.renew(session, session_id)
+
+    def release_claims(self, session_id: int, works: Collection[str] | None = None) -> None:
+        """Give up the claims of a session on these works, or on all for None."""
+        with self._write() as session:
+            claims.release(session, session_id, works)
 
     # -- verifications --------------------------------------------------------------------------------------
 
@@ -236,8 +255,8 @@ class Store:
             getattr(row, name) == columns[name] for name in ("signature", "config_sha", "source_sha", "ran_on")
         ]
         with self._write() as session:
-            _insert_problem(session, problem)
-            _insert_config(session, config)
+            evaluations.insert_problem(session, problem)
+            evaluations.insert_config(session, config)
             outdated = row.status == Status.TIMEOUT.value
             if verification.on == MACHINE_CODE:
                 compiler = func.coalesce(row.environment["compiler"].as_string(), "")
@@ -306,20 +325,3 @@ class Store:
     def _write(self) -> Iterator[Session]:
         with faults.as_user_errors(self.location), self._writes.begin() as session:
             yield session
-
-
-def _insert_problem(session: Session, problem: Problem) -> None:
-    dialect.insert_new(session, ProblemRow.sha, rows.problem_columns(problem))
-
-
-def _insert_config(session: Session, config: Config) -> None:
-    dialect.insert_new(session, ConfigRow.sha, rows.config_columns(config))
-
-
-def _compiler(session: Session, evaluation: Evaluation) -> str:
-    """Fingerprint of the compiler an evaluation holds for; `ValueError` if its facts were never committed."""
-    keys = set(evaluation.facts)
-    stored = dict(session.execute(select(FactsRow.key, FactsRow.compiler).where(FactsRow.key.in_(keys))).all())
-    if missing := sorted(keys - stored.keys()):
-        raise ValueError(f"the facts {missing[0]} of an evaluation are not in the store: commit them first")
-    return stored[evaluation.facts[0]] if keys else str(evaluation.environment.get("compiler", ""))

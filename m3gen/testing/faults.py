@@ -44,6 +44,9 @@ def perform(deed: tuple[str, Any]) -> Any:
         "breed": hang_with_child,
         "unpicklable": unpicklable,
         "flood": flood,
+        "getenv": os.getenv,
+        "once": hang_once,
+        "parricide": kill_parent,
     }
     return deeds[name](argument)
 
@@ -114,6 +117,19 @@ def hang_with_child(path: str) -> None:
     with open(path, "w") as file:
         file.write(str(child.pid))
     hang(None)
+
+
+def hang_once(path: str) -> str:
+    """Hang the first time, which an empty file at `path` tells from the second."""
+    if not os.path.exists(path):
+        hang(path)
+    return "the second time"
+
+
+def kill_parent(_: Any) -> None:
+    """What the kernel does when memory runs out and it takes the worker for the culprit."""
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
 
 
 def unpicklable(_: Any) -> Any:

@@ -12,8 +12,9 @@ from m3gen.compiler.request import CompileRequest
 from m3gen.evaluate.evaluation import Evaluation
 from m3gen.ops.sparse_decode import SparseDecode
 from m3gen.search.budget import Budget
+from m3gen.search.executor import LocalExecutor
 from m3gen.search.progress import Listener
-from m3gen.search.rooms import Rooms, local_rooms
+from m3gen.search.rooms import Rooms, real_rooms
 from m3gen.search.session import Session
 from m3gen.space import Choice, Config, Parameter, Space
 from m3gen.spec import Problem, Status
@@ -75,13 +76,17 @@ def open_session(
 
 
 def _rooms(cache_dir: Path, deadline_s: float, gate: str | None) -> Rooms:
-    real = local_rooms(jobs=2, deadline_s=deadline_s, verify_deadline_s=600.0, cache_dir=cache_dir)
+    real = real_rooms(
+        LocalExecutor(2), DEVICE.arch, deadline_s=deadline_s, verify_deadline_s=600.0, cache_dir=cache_dir
+    )
     env = {"M3GEN_CACHE": str(cache_dir)}
 
     def check(problem: Problem, config: Config, device: Device) -> Evaluation | None:
         return None
 
-    def request(op: str, problems: tuple[Problem, ...], config: Config) -> object:
+    def request(
+        op: str, problems: tuple[Problem, ...], config: Config, device: Device, limits_us: tuple[float | None, ...]
+    ) -> object:
         return CompileRequest(op, problems, config), DEEDS.get(int(config["tile_n"]))
 
     return replace(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from m3gen.search.history import History
+from m3gen.search.prior import NOTHING_KNOWN, Prior
 from m3gen.search.sampler import Sampler
-from m3gen.space import Choice, Constraint, Flag, PowerOfTwo, Space, Value
+from m3gen.space import Choice, Config, Constraint, Flag, PowerOfTwo, Space, Value
 
 
 class SamplerSuite:
@@ -87,6 +88,21 @@ class SamplerSuite:
         assert len(set(asked)) == 20
         assert min(asked) >= 30
 
+    def test_what_was_known_before_changes_none_of_it(self) -> None:
+        """Seeds and siblings, in part of another space: still valid, never twice, deterministic, to the end."""
+        space = small_space()
+        known = {config: objective(space, id) for id, config in enumerate(space) if id % 3 == 0}
+        stranger = Config({"OTHER": 1})
+        prior = Prior((stranger, space.config(5), space.config(3)), ({**known, stranger: 1.0}, {stranger: None}))
+        asked = _run(self.make(4), space, 40, prior=prior)
+        assert len(set(asked)) == 40
+        assert set(asked) <= set(range(len(space)))
+        begun: dict[int, float | None] = {}
+        assert _run(self.make(4), space, 12, begun, prior) == asked[:12]
+        assert _run(self.make(4), space, 28, begun, prior) == asked[12:]
+        left = History(dict.fromkeys(range(2, len(space)), 1.0), prior=prior)
+        assert sorted(self.make(4).ask(space, left, 9)) == [0, 1]
+
     def test_an_empty_space_is_exhausted_at_once(self) -> None:
         space = Space([Flag("A", True)], [Constraint("no", ("A",), lambda _: False, "never")])
         assert self.make(0).ask(space, History(), 3) == []
@@ -126,12 +142,27 @@ def objective(space: Space, id: int) -> float | None:
     return value
 
 
-def _run(sampler: Sampler, space: Space, count: int, observed: dict[int, float | None] | None = None) -> list[int]:
+def evaluations_to_optimum(sampler: Sampler, space: Space, prior: Prior = NOTHING_KNOWN) -> int:
+    """How many evaluations of the small space's `objective` a sampler needs until it has seen the best."""
+    observed: dict[int, float | None] = {}
+    while 1.0 not in observed.values():
+        (id,) = sampler.ask(space, History(observed, prior=prior), 1)
+        observed[id] = objective(space, id)
+    return len(observed)
+
+
+def _run(
+    sampler: Sampler,
+    space: Space,
+    count: int,
+    observed: dict[int, float | None] | None = None,
+    prior: Prior = NOTHING_KNOWN,
+) -> list[int]:
     """Asks for one id at a time and tells its objective, `count` times or until the space is exhausted."""
     observed = {} if observed is None else observed
     asked: list[int] = []
     while len(asked) < count:
-        ids = sampler.ask(space, History(observed), 1)
+        ids = sampler.ask(space, History(observed, prior=prior), 1)
         if not ids:
             break
         asked += ids

@@ -24,11 +24,12 @@ import contextlib, io, os, sys
 from pathlib import Path
 from m3gen.cli import live, main, output, problems, stored, work
 from m3gen.search import session, tpe
-from m3gen.search.rooms import local_rooms
+from m3gen.search.executor import LocalExecutor
+from m3gen.search.rooms import real_rooms
 from m3gen.store import Store
 
 Store.open("sqlite://").close()
-local_rooms(jobs=1, deadline_s=1, verify_deadline_s=1, cache_dir=Path("/nowhere"))
+real_rooms(LocalExecutor(1), "gfx942", deadline_s=1, verify_deadline_s=1, cache_dir=Path("/nowhere"))
 arguments = sys.argv
 sys.argv = ["m3gen", "tune", "--arch", "no such"]
 with contextlib.suppress(SystemExit), contextlib.redirect_stderr(io.StringIO()):

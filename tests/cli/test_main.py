@@ -123,10 +123,11 @@ def test_the_parent_of_a_session_never_imports_torch_or_triton() -> None:
         "from m3gen.report import outcome, predictor_page, validation\n"
         "from m3gen.evaluate import ablation, points\n"
         "from m3gen.search import session\n"
-        "from m3gen.search.rooms import local_rooms\n"
+        "from m3gen.search.executor import LocalExecutor\n"
+        "from m3gen.search.rooms import real_rooms\n"
         "from pathlib import Path\n"
         "import m3gen.codegen.generate, m3gen.tables.export, m3gen.tables.findings\n"
-        "local_rooms(jobs=1, deadline_s=1, verify_deadline_s=1, cache_dir=Path('/nowhere'))\n"
+        "real_rooms(LocalExecutor(1), 'gfx942', deadline_s=1, verify_deadline_s=1, cache_dir=Path('/nowhere'))\n"
         "print(sorted({'torch', 'triton'} & set(sys.modules)))"
     )
     assert ran.stdout == "[]\n", ran.stderr

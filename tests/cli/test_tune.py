@@ -71,7 +71,7 @@ def test_the_options_reach_the_session(run: Run, monkeypatch: pytest.MonkeyPatch
     found = session.options
     assert found["device"] is device("MI308X")
     assert found["budget"] == Budget(7, 90.0)
-    assert (found["jobs"], found["sampler"], found["seed"]) == (3, "random", 5)
+    assert (found["executor"].slots, found["sampler"], found["seed"]) == (3, "random", 5)
     assert found["cache_dir"] == tmp_path / "cache"
     assert str(found["store"].location) == str(tmp_path / "own.db")
 
@@ -80,8 +80,8 @@ def test_the_defaults(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     session, _ = fakes.install(monkeypatch, fakes.all_won)
     run(*TUNE)
     assert session.options["budget"] == Budget.parse(DEFAULT_BUDGET)
-    assert (session.options["sampler"], session.options["seed"]) == ("tpe", 0)
-    assert session.options["jobs"] >= 1
+    assert (session.options["sampler"], session.options["seed"]) == ("hybrid", 0)
+    assert session.options["executor"].slots >= 1
 
 
 def test_out_takes_tables_and_modules(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

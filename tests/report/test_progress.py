@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from m3gen.evaluate.evaluation import Stage
 from m3gen.report import progress as pictures
 from m3gen.spec import Status
 from tests.report.rows import printed, problem, progress
@@ -37,6 +38,12 @@ def test_a_problem_of_which_nothing_is_known_stands_there_all_the_same() -> None
     lines = printed(pictures.standings("title", [problem(), problem(rows=64)], best, "predict-amd-1")).splitlines()
     assert next(line for line in lines if "rows 1 " in line).split()[-2:] == ["1.50x", "predicted"]
     assert next(line for line in lines if "rows 64" in line).split()[-4:] == ["-", "-", "-", "-"]
+
+
+def test_what_was_stopped_early_is_counted_by_rung() -> None:
+    found = progress(stopped={Stage.PRIOR: 12, Stage.ANALYTIC: 3})
+    assert "before compiling 12, before running 3" in printed(pictures.picture(found, "predict-amd-1"))
+    assert "9 cached, 15 stopped, 37 predicted" in pictures.line(found)
 
 
 def test_without_a_time_budget_no_time_is_left() -> None:

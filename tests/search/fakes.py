@@ -11,7 +11,9 @@ from typing import Any
 from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.evaluation import Evaluation, Stage
+from m3gen.evaluate.rungs import STOPPED
 from m3gen.evaluate.verification import Verification
+from m3gen.ops.base import Work
 from m3gen.search.budget import Budget
 from m3gen.search.rooms import Rooms
 from m3gen.search.session import Session
@@ -19,6 +21,7 @@ from m3gen.space import Config
 from m3gen.spec import Problem, Status
 from m3gen.store import Store
 from m3gen.targets import Device, default_device
+from m3gen.testing.fake_facts import fake_facts
 from m3gen.testing.fake_op import FakeOp
 
 DEVICE = default_device("gfx942")
@@ -28,6 +31,10 @@ def problem(rows: int = 64, **changes: Any) -> Problem:
     return Problem(
         op="fake", arch="gfx942", compute_units=DEVICE.compute_units, rows=rows, context=1024, **changes
     )
+
+
+def whole_space(bench: Bench) -> list[Config]:
+    return list(bench.op.space(problem(), DEVICE))
 
 
 class Dies(Exception):
@@ -103,8 +110,10 @@ class FakePool:
 @dataclass
 class Bench:
     """What the fakes do, and what they were asked. `faults` are raised when a config is compiled,
-    `gate_faults` when it is verified; `wrong` configs fail the gate,
-    `miscompiled` ones on machine code only; `cost` replaces the op's cost."""
+    `gate_faults` when it is verified; `wrong` configs fail the gate, `miscompiled` ones on machine code only;
+    `cost` replaces the op's cost, `prior` is its time on the prior rung; a config whose `analytic` time is over
+    all its limits is compiled and not run. `least`: the floor of every problem.
+    """
 
     store: Store
     faults: dict[Config, Exception] = field(default_factory=dict)
@@ -116,6 +125,9 @@ class Bench:
     code: Callable[[Config], str] = lambda config: config.sha  # what a config compiles to
     refused: set[Config] = field(default_factory=set)
     cost: Callable[[float], float] = lambda us: us
+    prior: Callable[[float], float] = lambda us: 0.0
+    analytic: Callable[[float], float] | None = None
+    least: float = 0.0
     template: str = "v1"
     judge: str = "predict-fake-1"
     op: FakeOp = field(default_factory=FakeOp)
@@ -147,7 +159,9 @@ class Bench:
             judge=lambda device: self.judge,
             compiler=lambda: self.compiler,
             source_sha=self._source_sha,
-            compile_request=lambda op, problems, config: (problems, config),
+            prior=lambda work, device: self.prior(work[0].flops),
+            least=lambda work, device: self.least,
+            compile_request=lambda op, problems, config, device, limits: (problems, config, limits),
             verify_request=lambda op, problem, config, on: (problem, config, on),
             compile_pool=lambda: self._pool(self._compile),
             verify_pool=lambda: self._pool(self._verify),
@@ -165,9 +179,9 @@ class Bench:
             return None
         return Evaluation(stage=Stage.STATIC, status=Status.CONSTRAINT, judge="static-1", code="no", reason="no")
 
-    def _compile(self, request: tuple[tuple[Problem, ...], Config]) -> Compiled:
-        problems, config = request
-        self.compiles.append(request)
+    def _compile(self, request: tuple[tuple[Problem, ...], Config, tuple[float | None, ...]]) -> Compiled:
+        problems, config, limits = request
+        self.compiles.append((problems, config))
         if fault := self.faults.get(config):
             if isinstance(fault, AsksTooMuch):
                 return Compiled(Status.RESOURCES, "163840 bytes of LDS are over 65536")
@@ -175,15 +189,22 @@ class Bench:
         works = [self.op.work(p, config) for p in problems]
         keys = tuple(tuple(f"{config.sha}-{i}" for i in range(len(work))) for work in works)
         launch = Launch("fake", (), (), (1, 1, 1))
+        extra = {} if self._climbs(works, limits) else {STOPPED: True}
         return Compiled(
             Status.OK,
             launches=tuple((launch,) * len(work) for work in works),
             keys=keys,
             facts={
-                key: replace(fake_facts(self.registers.get(config, 64)), code_sha=self.code(config))
+                key: replace(fake_facts(self.registers.get(config, 64)), code_sha=self.code(config), extra=extra)
                 for key in keys[0]
             },
             compiled=len(keys[0]),
+        )
+
+    def _climbs(self, works: list[tuple[Work, ...]], limits: tuple[float | None, ...]) -> bool:
+        return self.analytic is None or any(
+            limit is None or self.analytic(work[0].flops) <= limit
+            for work, limit in zip(works, limits, strict=True)
         )
 
     def _predict(self, launches: Any, facts: Any, work: Any, device: Device) -> Evaluation:
@@ -211,31 +232,3 @@ class Bench:
             source_sha=self._source_sha(None, problem, config),
             environment={"compiler": self.compiler},
         )
-
-
-def fake_facts(registers: int) -> KernelFacts:
-    return KernelFacts(
-        kernel="fake",
-        arch="gfx942",
-        num_warps=4,
-        registers=registers,
-        accumulation_registers=0,
-        scalar_registers=32,
-        vector_spills=0,
-        scalar_spills=0,
-        scratch_bytes=0,
-        shared_bytes=0,
-        workgroups_per_cu=2,
-        waves_per_simd=2.0,
-        occupancy_limit="registers",
-        instructions=100,
-        mix={},
-        matrix_instructions={},
-        matrix_cycles=0,
-        load_widths={},
-        loops=(),
-        code_bytes=400,
-        compile_seconds=0.5,
-        compiler="triton-fake",
-        code_sha="0" * 64,
-    )

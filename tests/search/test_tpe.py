@@ -11,23 +11,13 @@ import pytest
 
 from m3gen.search.history import History
 from m3gen.search.random import RandomSampler
-from m3gen.search.sampler import Sampler
 from m3gen.search.tpe import TPESampler
-from m3gen.space import Space
-from m3gen.testing.sampler_suite import SamplerSuite, objective, small_space
+from m3gen.testing.sampler_suite import SamplerSuite, evaluations_to_optimum, objective, small_space
 
 
 class TestTPE(SamplerSuite):
     def make(self, seed: int) -> TPESampler:
         return TPESampler(seed)
-
-
-def evaluations_to_optimum(sampler: Sampler, space: Space) -> int:
-    observed: dict[int, float | None] = {}
-    while 1.0 not in observed.values():
-        (id,) = sampler.ask(space, History(observed), 1)
-        observed[id] = objective(space, id)
-    return len(observed)
 
 
 def test_finds_the_optimum_in_fewer_evaluations_than_random():

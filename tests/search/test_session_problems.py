@@ -1,0 +1,58 @@
+"""Several problems in one session share compiles, budget and findings."""
+
+from __future__ import annotations
+
+from m3gen.spec import Status
+from tests.search.fakes import DEVICE, Bench, Dies, problem, whole_space
+
+
+def test_one_compile_serves_all_problems_of_a_group(bench: Bench):
+    one, many = problem(16), problem(128)
+    result = bench.session(one, many, budget="1000").run()
+    assert len(bench.compiles) == 33
+    assert all(set(problems) == {one, many} for problems, _ in bench.compiles)
+    assert [row.config for row in result.rows] == [bench.op.best(one), bench.op.best(many)]
+
+
+def test_groups_take_turns(bench: Bench):
+    plain, other = problem(), problem(head_dim=64)
+    bench.session(plain, other, budget="8").run()
+    counts = [sum(p in problems for problems, _ in bench.compiles) for p in (plain, other)]
+    assert counts == [8, 8]
+    assert {problems for problems, _ in bench.compiles[:4]} == {(plain,), (other,)}
+
+
+def test_a_failure_of_a_shared_compile_is_each_problem_s(bench: Bench):
+    bad = whole_space(bench)[3]
+    bench.faults[bad] = Dies()
+    bench.session(problem(16), problem(128), budget="1000").run()
+    for rows in (16, 128):
+        failed = [r for r in bench.store.evaluations(problem(rows)) if not r.evaluation.ok]
+        assert [(r.config, r.evaluation.status) for r in failed] == [(bad, Status.COMPILE_ABORT)]
+
+
+def test_no_problem_gets_more_than_the_budget(bench: Bench):
+    bench.session(problem(16), budget="15").run()
+    bench.session(problem(16), problem(128), budget="20").run()
+    assert [len(bench.store.evaluations(problem(rows))) for rows in (16, 128)] == [20, 20]
+
+
+def test_problems_that_the_op_cannot_tell_apart_are_one(bench: Bench):
+    from dataclasses import replace
+
+    result = bench.session(problem(), replace(problem(), context=8192), budget="5").run()
+    assert [row.problem for row in result.rows] == [problem()]
+
+
+def test_keeps_no_more_than_two_candidates_per_job_in_flight(bench: Bench):
+    bench.session(budget="1000").run()
+    assert bench.pools[0].most_pending == 4
+
+
+def test_a_search_starts_from_the_best_of_a_related_problem(bench: Bench):
+    bench.session(problem(), budget="1000").run()
+    before = len(bench.compiles)
+    related = problem(head_dim=64)
+    bench.session(related, budget="2", sampler="hybrid").run()
+    tried = [config for _, config in bench.compiles[before:]]
+    assert tried == [bench.op.default(related, DEVICE), bench.op.best(problem())]
