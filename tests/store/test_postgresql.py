@@ -6,6 +6,7 @@ import subprocess
 import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from m3gen.testing.fake_session import done
 from tests.search.test_two_tuners import EVALUATIONS, TUNE
 from tests.store import samples, server
 from tests.store.samples import config, measured, predicted, problem, verified
-from tests.store.test_processes import WRITE
+from tests.store.test_processes import open_fresh_stores_at_once
 
 pytestmark = pytest.mark.skipif(bool(server.why_not()), reason=server.why_not())
 
@@ -32,6 +33,12 @@ def running() -> Iterator[str]:
 
 @pytest.fixture
 def url(running: str) -> Iterator[str]:
+    with fresh_schema(running) as url:
+        yield url
+
+
+@contextmanager
+def fresh_schema(running: str) -> Iterator[str]:
     schema = f"m3gen_{uuid.uuid4().hex}"
     engine = create_engine(running, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
@@ -66,17 +73,9 @@ def test_life_of_a_store(url: str) -> None:
             store.commit_facts("other", samples.facts())
 
 
-def test_six_processes_open_a_fresh_store_at_once(url: str) -> None:
-    writers = [samples.start(WRITE, url, number, 5, stdin=subprocess.PIPE) for number in range(6)]
-    for writer in writers:
-        assert writer.stdin
-        writer.stdin.write("go\n")
-        writer.stdin.flush()
-    for writer in writers:
-        _, errors = writer.communicate(timeout=120)
-        assert writer.returncode == 0, errors
-    with Store.open(url) as store:
-        assert len(store.evaluations(problem())) == 30
+def test_six_processes_open_a_fresh_store_at_once_ten_times(running: str) -> None:
+    with ExitStack() as stack:
+        open_fresh_stores_at_once([stack.enter_context(fresh_schema(running)) for _ in range(10)])
 
 
 def test_claims(url: str) -> None:
