@@ -17,6 +17,7 @@ from m3gen.search.progress import Progress
 from m3gen.space import Config
 from m3gen.spec import Status
 from m3gen.store import Store
+from m3gen.testing.fake_session import WideOp
 from tests.search.fakes import DEVICE, AsksTooMuch, Bench, Dies, Hangs, problem
 
 
@@ -281,6 +282,20 @@ def test_problems_that_the_op_cannot_tell_apart_are_one(bench: Bench):
 def test_keeps_no_more_than_two_candidates_per_job_in_flight(bench: Bench):
     bench.session(budget="1000").run()
     assert bench.pools[0].most_pending == 4
+
+
+def test_an_ordered_search_is_the_same_whoever_answers_first(tmp_path: Path):
+    def compiles(first: int, *, ordered: bool) -> list[Config]:
+        with Store.open(f"sqlite:///{tmp_path}/{first}-{ordered}.db") as store:
+            bench = Bench(store, first=first, op=WideOp())
+            bench.session(sampler="tpe", budget="40", seed=1, ordered=ordered).run()
+            assert len(store.evaluations(problem())) == 40
+            return [config for _, config in bench.compiles]
+
+    told = [sorted(compiles(first, ordered=True), key=lambda config: config.sha) for first in (0, -1)]
+    assert told[0] == told[1]
+    heard = [sorted(compiles(first, ordered=False), key=lambda config: config.sha) for first in (0, -1)]
+    assert heard[0] != heard[1]  # or this test could not fail
 
 
 # -- the gate ------------------------------------------------------------------------------------------------
