@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ class ExecutorSuite:
                 drain(pool, 1)
 
     def test_the_environment_reaches_the_workers(self, executor: Executor) -> None:
-        with opened(executor, "os:getenv", M3GEN_CACHE="/some/where") as pool:
+        with opened(executor, "os:getenv", env={"M3GEN_CACHE": "/some/where"}) as pool:
             pool.submit("M3GEN_CACHE")
             [done] = drain(pool, 1)
         assert done.value == "/some/where"
@@ -102,7 +102,7 @@ class ExecutorSuite:
 
     def test_closing_ends_what_runs(self, executor: Executor, tmp_path: Path) -> None:
         mark = uuid4().hex
-        with opened(executor, "m3gen.testing.faults:perform", **{MARK: mark}) as pool:
+        with opened(executor, "m3gen.testing.faults:perform", env={MARK: mark}) as pool:
             pool.submit(("echo", 0))
             pool.submit(("hang", str(tmp_path / "hangs")))
             drain(pool, 1)
@@ -123,9 +123,11 @@ class ExecutorSuite:
 
 
 @contextmanager
-def opened(executor: Executor, handler: str, *, deadline_s: float = 60.0, **env: str) -> Iterator[Pool]:
+def opened(
+    executor: Executor, handler: str, *, deadline_s: float = 60.0, env: Mapping[str, str] | None = None
+) -> Iterator[Pool]:
     """A pool of the executor that is closed at the end."""
-    pool = executor.pool(handler, NEEDS, deadline_s=deadline_s, env=env)
+    pool = executor.pool(handler, NEEDS, deadline_s=deadline_s, env=env or {})
     try:
         yield pool
     finally:

@@ -39,7 +39,7 @@ class TestRay(ExecutorSuite):
     def test_a_payload_whose_slot_is_killed_goes_to_another(
         self, executor: Executor, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        with opened(executor, PERFORM, M3GEN_SUITE="moves") as pool:
+        with opened(executor, PERFORM) as pool:
             pool.submit(("once", str(tmp_path / "began")))
             poll_until(pool, (tmp_path / "began").exists)
             kill_slots()
