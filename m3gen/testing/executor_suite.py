@@ -106,7 +106,7 @@ class ExecutorSuite:
             pool.submit(("echo", 0))
             pool.submit(("hang", str(tmp_path / "hangs")))
             drain(pool, 1)
-            assert eventually((tmp_path / "hangs").exists)
+            poll_until(pool, (tmp_path / "hangs").exists)
             assert processes_with(f"{MARK}={mark}")
             pool.close()
             pool.close()
@@ -142,6 +142,16 @@ def drain(pool: Pool, count: int) -> Sequence[Done]:
         done += pool.poll(1.0)
     assert len(done) == count, f"{len(done)} answers of {count} in time"
     return done
+
+
+def poll_until(pool: Pool, holds: Callable[[], bool]) -> None:
+    """Lets the pool work until it holds; nothing may be answered by then."""
+
+    def polled() -> bool:
+        assert pool.poll(0.05) == []
+        return holds()
+
+    assert eventually(polled, PATIENCE_S)
 
 
 def eventually(holds: Callable[[], Any], patience_s: float = 20.0) -> bool:

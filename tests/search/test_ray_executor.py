@@ -17,8 +17,8 @@ from m3gen.errors import UserError
 from m3gen.search import ray_pool
 from m3gen.search.executor import Executor, Needs, open_executor
 from m3gen.spec import Status
-from m3gen.testing.executor_suite import MARK, ExecutorSuite, drain, eventually, opened, processes_with
-from tests.search.rays import kill_slots, poll_until
+from m3gen.testing.executor_suite import MARK, ExecutorSuite, drain, eventually, opened, poll_until, processes_with
+from tests.search.rays import kill_slots
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 
