@@ -9,19 +9,19 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from m3gen.search.features import features
 from m3gen.search.history import History
 from m3gen.search.local import best_first
 from m3gen.search.prior import Prior
 from m3gen.search.random import shuffled
 from m3gen.search.siblings import expectation
-from m3gen.search.surrogate import features, fitted_kernel, posterior
 from m3gen.space import Space
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from m3gen.search.surrogate import Floats
+    from m3gen.search.features import Floats
 
     Ids = NDArray[np.int64]
 
@@ -32,7 +32,7 @@ POOL = 1000  # random configs that the surrogate looks at, beside the neighbours
 CENTRES = 5  # the best so many
 PROMISING = 500  # and what the siblings expect most of
 MOST = 200  # evaluations that the surrogate learns from: its cost grows with their cube
-REFIT = 4  # fitted scales serve until there are a quarter more evaluations, or so many
+REFIT = 1.4  # the scales are fitted anew when evaluations have grown by this factor
 LOYALTY = 1.0  # weight of the belief that times go with the siblings', in squares of a logarithm
 
 
@@ -61,14 +61,17 @@ class HybridSampler:
         ranked = best_first(history)
         if len(history.observed) < STARTUP or not ranked or len(taken) % EXPLORE == 0:
             return next(id for id in shuffled(len(space), self._seed) if id not in taken)
+        from m3gen.search.gaussian_process import posterior
+
+        known = features(space).rows
         siblings = expectation(space, history.prior, self._seed)
         lesson = _lesson(space, history, siblings)
         kernel = self._kernel(space, history, siblings)
         if pending:  # they are believed to come out as expected, so that the next one is another
-            rows = features(space)[list(pending)]
+            rows = known[list(pending)]
             lesson = lesson.with_more(rows, posterior(kernel, lesson.rows, lesson.values, rows)[0])
         candidates = self._candidates(space, ranked, siblings, taken)
-        rest, deviation = posterior(kernel, lesson.rows, lesson.values, features(space)[candidates])
+        rest, deviation = posterior(kernel, lesson.rows, lesson.values, known[candidates])
         gain = _expected_improvement(lesson.best, rest + lesson.trend[candidates], deviation)
         return int(candidates[int(gain.argmax())])
 
@@ -89,13 +92,15 @@ class HybridSampler:
 
     def _kernel(self, space: Space, history: History, siblings: Floats | None) -> Any:
         """The kernel fitted to a beginning of the history: the same one until the beginning is another."""
-        count = len(history.observed)
-        count = max(STARTUP, count - count % max(REFIT, count // 4))
+        steps = math.floor(math.log(len(history.observed) / STARTUP, REFIT))
+        count = math.floor(STARTUP * REFIT**steps)
         beginning = tuple(islice(history.observed.items(), count))
         key = (space, history.prior, beginning)
         if self._fitted[0] != key:
+            from m3gen.search.gaussian_process import fitted_kernel
+
             lesson = _lesson(space, History(dict(beginning)), siblings)
-            self._fitted = (key, fitted_kernel(lesson.rows, lesson.values))
+            self._fitted = (key, fitted_kernel(lesson.rows, features(space).groups, lesson.values))
         return self._fitted[1]
 
 
@@ -130,7 +135,9 @@ def _lesson(space: Space, history: History, siblings: Floats | None) -> _Lesson:
     trend = np.zeros(len(space)) if siblings is None else _slope(siblings[ids], logs) * siblings
     rest = logs - trend[ids]
     middle, spread = rest.mean(), rest.std() or 1.0
-    return _Lesson(features(space)[ids], (rest - middle) / spread, trend / spread, (logs.min() - middle) / spread)
+    return _Lesson(
+        features(space).rows[ids], (rest - middle) / spread, trend / spread, (logs.min() - middle) / spread
+    )
 
 
 def _taught(history: History) -> list[int]:
