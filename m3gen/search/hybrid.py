@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
 
 SEEDS = 5  # configs of the prior that are tried before anything else
-STARTUP = 8  # evaluations before the surrogate is asked
-EXPLORE = 16  # every so many-th config is a random one, whatever the surrogate expects
+STARTUP = 5  # evaluations before the surrogate is asked: more of them cost more than they taught (docs/search.md)
+EXPLORE = 20  # every so many-th config is a random one, whatever the surrogate expects
 POOL = 1000  # random configs that the surrogate looks at, beside the neighbours of
 CENTRES = 5  # the best so many
 PROMISING = 500  # and what the siblings expect most of
-MOST = 200  # evaluations that the surrogate learns from: its cost grows with their cube
+MOST = 150  # evaluations that the surrogate learns from: its cost grows with their cube
 REFIT = 1.4  # the scales are fitted anew when evaluations have grown by this factor
+FAILED = 2.0  # times the worst is what a failed config counts as, so that it teaches where all others are alike
 LOYALTY = 1.0  # weight of the belief that times go with the siblings', in squares of a logarithm
 
 
@@ -41,7 +42,7 @@ class HybridSampler:
     the logarithms of the times, among the neighbours of the best configs and a random sample of the space.
 
     With evaluations of siblings the process models what is left of the times after a trend: the times of the
-    siblings to some power, one a priori, less the less the two go together. A failed config counts as the worst.
+    siblings to some power, one a priori, less the less the two go together.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -83,12 +84,13 @@ class HybridSampler:
         free[list(taken)] = False
         generator = np.random.default_rng((self._seed, len(taken)))
         parts = [np.array(_neighbours(space, centre), dtype=np.int64) for centre in ranked[:CENTRES]]
-        parts.append(generator.permutation(np.flatnonzero(free))[:POOL])
+        parts.append(generator.integers(len(space), size=POOL))
         if siblings is not None:
             order = np.argsort(siblings, kind="stable")
             parts.append(order[free[order]][:PROMISING])
-        candidates = np.unique(np.concatenate(parts))
-        return candidates[free[candidates]]
+        found = np.unique(np.concatenate(parts))
+        found = found[free[found]]
+        return found if len(found) else np.flatnonzero(free)
 
     def _kernel(self, space: Space, history: History, siblings: Floats | None) -> Any:
         """The kernel fitted to a beginning of the history: the same one until the beginning is another."""
@@ -154,7 +156,7 @@ def _logarithms(observed: Mapping[int, float | None], ids: Sequence[int]) -> Flo
     import numpy as np
 
     worst = max((value for value in observed.values() if value is not None), default=1.0)
-    return np.log([worst if (value := observed[id]) is None else value for id in ids])
+    return np.log([FAILED * worst if (value := observed[id]) is None else value for id in ids])
 
 
 def _slope(siblings: Floats, logs: Floats) -> float:
