@@ -9,11 +9,13 @@ import statistics
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 from m3gen.errors import UserError
 from m3gen.replay.recorded import Point, Recorded, recorded
 from m3gen.space import Value
+
+T = TypeVar("T")
 
 MAX_BYTES = 1 << 30  # of text after unpacking; the largest files of the benchmark hub have a tenth of it
 # What a config is called that a kernel's own rules refuse: it is not part of the space.
@@ -169,7 +171,7 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
 
 
-def _numbers(values: Any) -> bool:
+def _numbers(values: Any) -> TypeGuard[list[float]]:
     return isinstance(values, list) and bool(values) and all(map(_number, values))
 
 
@@ -185,7 +187,7 @@ def _text(holder: Any, key: object) -> str:
     return _typed(holder, key, str, "text")
 
 
-def _typed(holder: Any, key: object, kind: type, word: str) -> Any:
+def _typed(holder: Any, key: object, kind: type[T], word: str) -> T:
     found = holder.get(key) if isinstance(holder, dict) else None
     if not isinstance(found, kind):
         raise _Bad(f"{key} is {type(found).__name__ if found is not None else 'missing'}: expected {word}")

@@ -128,7 +128,7 @@ def _cache_text(space: Recorded) -> str:
         reason = space.failures.get(id, "")
         outcome = _ERRORS.get(reason, _OTHER_ERROR) if milliseconds is None else milliseconds
         costs = dict.fromkeys(("compile_time", "verification_time", "benchmark_time"), 0.0)
-        entry = {**dict(zip(names, values, strict=True)), "time": outcome, **costs}
+        entry: dict[str, Any] = {**dict(zip(names, values, strict=True)), "time": outcome, **costs}
         if milliseconds is not None:
             entry["times"] = [milliseconds]
         entries[",".join(map(str, values))] = entry

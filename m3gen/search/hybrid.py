@@ -9,30 +9,31 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from m3gen.search.features import features
 from m3gen.search.history import History
 from m3gen.search.local import best_first
 from m3gen.search.prior import Prior
 from m3gen.search.random import shuffled
 from m3gen.search.siblings import expectation
-from m3gen.search.surrogate import features, fitted_kernel, posterior
 from m3gen.space import Space
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from m3gen.search.surrogate import Floats
+    from m3gen.search.features import Floats
 
     Ids = NDArray[np.int64]
 
 SEEDS = 5  # configs of the prior that are tried before anything else
-STARTUP = 8  # evaluations before the surrogate is asked
-EXPLORE = 16  # every so many-th config is a random one, whatever the surrogate expects
+STARTUP = 5  # evaluations before the surrogate is asked: more of them cost more than they taught (docs/search.md)
+EXPLORE = 20  # every so many-th config is a random one, whatever the surrogate expects
 POOL = 1000  # random configs that the surrogate looks at, beside the neighbours of
 CENTRES = 5  # the best so many
 PROMISING = 500  # and what the siblings expect most of
-MOST = 200  # evaluations that the surrogate learns from: its cost grows with their cube
-REFIT = 4  # fitted scales serve until there are a quarter more evaluations, or so many
+MOST = 150  # evaluations that the surrogate learns from: its cost grows with their cube
+REFIT = 1.4  # the scales are fitted anew when evaluations have grown by this factor
+FAILED = 2.0  # times the worst is what a failed config counts as, so that it teaches where all others are alike
 LOYALTY = 1.0  # weight of the belief that times go with the siblings', in squares of a logarithm
 
 
@@ -41,7 +42,7 @@ class HybridSampler:
     the logarithms of the times, among the neighbours of the best configs and a random sample of the space.
 
     With evaluations of siblings the process models what is left of the times after a trend: the times of the
-    siblings to some power, one a priori, less the less the two go together. A failed config counts as the worst.
+    siblings to some power, one a priori, less the less the two go together.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -61,14 +62,17 @@ class HybridSampler:
         ranked = best_first(history)
         if len(history.observed) < STARTUP or not ranked or len(taken) % EXPLORE == 0:
             return next(id for id in shuffled(len(space), self._seed) if id not in taken)
+        from m3gen.search.gaussian_process import posterior
+
+        known = features(space).rows
         siblings = expectation(space, history.prior, self._seed)
         lesson = _lesson(space, history, siblings)
         kernel = self._kernel(space, history, siblings)
         if pending:  # they are believed to come out as expected, so that the next one is another
-            rows = features(space)[list(pending)]
+            rows = known[list(pending)]
             lesson = lesson.with_more(rows, posterior(kernel, lesson.rows, lesson.values, rows)[0])
         candidates = self._candidates(space, ranked, siblings, taken)
-        rest, deviation = posterior(kernel, lesson.rows, lesson.values, features(space)[candidates])
+        rest, deviation = posterior(kernel, lesson.rows, lesson.values, known[candidates])
         gain = _expected_improvement(lesson.best, rest + lesson.trend[candidates], deviation)
         return int(candidates[int(gain.argmax())])
 
@@ -80,22 +84,25 @@ class HybridSampler:
         free[list(taken)] = False
         generator = np.random.default_rng((self._seed, len(taken)))
         parts = [np.array(_neighbours(space, centre), dtype=np.int64) for centre in ranked[:CENTRES]]
-        parts.append(generator.permutation(np.flatnonzero(free))[:POOL])
+        parts.append(generator.integers(len(space), size=POOL))
         if siblings is not None:
             order = np.argsort(siblings, kind="stable")
             parts.append(order[free[order]][:PROMISING])
-        candidates = np.unique(np.concatenate(parts))
-        return candidates[free[candidates]]
+        found = np.unique(np.concatenate(parts))
+        found = found[free[found]]
+        return found if len(found) else np.flatnonzero(free)
 
     def _kernel(self, space: Space, history: History, siblings: Floats | None) -> Any:
         """The kernel fitted to a beginning of the history: the same one until the beginning is another."""
-        count = len(history.observed)
-        count = max(STARTUP, count - count % max(REFIT, count // 4))
+        steps = math.floor(math.log(len(history.observed) / STARTUP, REFIT))
+        count = math.floor(STARTUP * REFIT**steps)
         beginning = tuple(islice(history.observed.items(), count))
         key = (space, history.prior, beginning)
         if self._fitted[0] != key:
+            from m3gen.search.gaussian_process import fitted_kernel
+
             lesson = _lesson(space, History(dict(beginning)), siblings)
-            self._fitted = (key, fitted_kernel(lesson.rows, lesson.values))
+            self._fitted = (key, fitted_kernel(lesson.rows, features(space).groups, lesson.values))
         return self._fitted[1]
 
 
@@ -130,7 +137,9 @@ def _lesson(space: Space, history: History, siblings: Floats | None) -> _Lesson:
     trend = np.zeros(len(space)) if siblings is None else _slope(siblings[ids], logs) * siblings
     rest = logs - trend[ids]
     middle, spread = rest.mean(), rest.std() or 1.0
-    return _Lesson(features(space)[ids], (rest - middle) / spread, trend / spread, (logs.min() - middle) / spread)
+    return _Lesson(
+        features(space).rows[ids], (rest - middle) / spread, trend / spread, (logs.min() - middle) / spread
+    )
 
 
 def _taught(history: History) -> list[int]:
@@ -147,7 +156,7 @@ def _logarithms(observed: Mapping[int, float | None], ids: Sequence[int]) -> Flo
     import numpy as np
 
     worst = max((value for value in observed.values() if value is not None), default=1.0)
-    return np.log([worst if (value := observed[id]) is None else value for id in ids])
+    return np.log([FAILED * worst if (value := observed[id]) is None else value for id in ids])
 
 
 def _slope(siblings: Floats, logs: Floats) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -96,7 +96,7 @@ class Search:
                 return
             if not candidate.baseline and (end := self._judge.prior(candidate, candidate.asker)):
                 self._schedule.take_back(candidate)
-                self._keep(candidate, [(candidate.asker, end)])
+                self._keep([(candidate, [(candidate.asker, end)])])
                 candidate.asker.record(candidate.config, end)
                 continue
             admitted = tuple(study for study in candidate.studies if self._admit(candidate, study))
@@ -107,7 +107,7 @@ class Search:
         """Whether the static rung lets the candidate climb; its refusal is an evaluation too."""
         refusal = self._judge.static(candidate, study)
         if refusal is not None:
-            self._keep(candidate, [(study, refusal)])
+            self._keep([(candidate, [(study, refusal)])])
             study.record(candidate.config, refusal)
         return refusal is None
 
@@ -122,17 +122,18 @@ class Search:
         return any(candidate.baseline or not baselines_only for candidate in candidates)
 
     def _collect(self, timeout_s: float) -> None:
-        """Stores what the workers have to say: facts first, as evaluations refer to them."""
+        """Stores what the workers have to say: facts first, as evaluations refer to them, then all that came with
+        them at once."""
         if self._pool is None or not self._flight:
             time.sleep(timeout_s)  # for other sessions
             return
-        for done in self._pool.poll(timeout_s):
-            candidate = self._flight[done.ticket]
+        answered = self._pool.poll(timeout_s)
+        for done in answered:
             if done.status is Status.OK:
                 self._keep_facts(done)
-            self._answers[done.ticket] = found = list(self._judge.answer(candidate, done))
-            self._keep(candidate, [(study, one) for study, one in found if one is not None])
-            self._sharing.release(candidate)
+            self._answers[done.ticket] = [*self._judge.answer(self._flight[done.ticket], done)]
+        self._keep((self._flight[done.ticket], self._answers[done.ticket]) for done in answered)
+        self._sharing.release([self._flight[done.ticket] for done in answered])
 
     def _tell(self, *, in_order: bool) -> bool:
         """Let the studies know of one answer, and with them their samplers; False when none may be told yet."""
@@ -155,7 +156,13 @@ class Search:
         self.compiled += done.value.compiled
         self.cached += done.value.cached
 
-    def _keep(self, candidate: Candidate, found: Sequence[tuple[Study, Evaluation]]) -> None:
-        rows = [(study.problem, candidate.config, evaluation) for study, evaluation in found]
-        self._store.commit_evaluations(self._session_id, rows)
-        self.new += len(rows)
+    def _keep(self, answers: Iterable[tuple[Candidate, Sequence[tuple[Study, Evaluation | None]]]]) -> None:
+        rows = [
+            (study.problem, candidate.config, evaluation)
+            for candidate, found in answers
+            for study, evaluation in found
+            if evaluation is not None
+        ]
+        if rows:
+            self._store.commit_evaluations(self._session_id, rows)
+            self.new += len(rows)

@@ -46,13 +46,13 @@ class Sharing:
         # Another may have had the claim, and have released it, since the store was last looked at.
         missing = tuple(study for study in candidate.studies if not self._recall(candidate, study))
         if not missing:
-            self.release(candidate)
+            self.release([candidate])
             return None
         return replace(candidate, studies=missing)
 
-    def release(self, candidate: Candidate) -> None:
+    def release(self, candidates: Sequence[Candidate]) -> None:
         """Evaluated and stored."""
-        self._claims.release({self._work(candidate)})
+        self._claims.release({self._work(candidate) for candidate in candidates})
 
     def hear(self) -> list[Candidate]:
         """Take over what is new in the store; the candidates that have become this session's to evaluate."""

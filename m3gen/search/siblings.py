@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from m3gen.search.features import features
 from m3gen.search.prior import Prior
-from m3gen.search.surrogate import features
 from m3gen.space import Config, Space
 
 if TYPE_CHECKING:
-    from m3gen.search.surrogate import Floats
+    from m3gen.search.features import Floats
 
 LEAST = 20  # evaluations of a sibling that this space shares, below which it is passed over
 MOST = 5000  # of one sibling that a forest is grown from: more cost seconds and say little new
@@ -47,7 +47,7 @@ def _learnt(space: Space, sibling: Mapping[Config, float | None], seed: int) -> 
     if len(ids) > MOST:
         chosen = np.random.default_rng(seed).permutation(len(ids))[:MOST]
         ids, logs = ids[chosen], logs[chosen]
-    rows = features(space)
+    rows = features(space).rows
     forest = ExtraTreesRegressor(TREES, random_state=seed % (1 << 32)).fit(rows[ids], logs - logs.mean())
     found: Floats = forest.predict(rows)
     return found

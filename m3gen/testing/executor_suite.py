@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ class ExecutorSuite:
                 drain(pool, 1)
 
     def test_the_environment_reaches_the_workers(self, executor: Executor) -> None:
-        with opened(executor, "os:getenv", M3GEN_CACHE="/some/where") as pool:
+        with opened(executor, "os:getenv", env={"M3GEN_CACHE": "/some/where"}) as pool:
             pool.submit("M3GEN_CACHE")
             [done] = drain(pool, 1)
         assert done.value == "/some/where"
@@ -102,11 +102,11 @@ class ExecutorSuite:
 
     def test_closing_ends_what_runs(self, executor: Executor, tmp_path: Path) -> None:
         mark = uuid4().hex
-        with opened(executor, "m3gen.testing.faults:perform", **{MARK: mark}) as pool:
+        with opened(executor, "m3gen.testing.faults:perform", env={MARK: mark}) as pool:
             pool.submit(("echo", 0))
             pool.submit(("hang", str(tmp_path / "hangs")))
             drain(pool, 1)
-            assert eventually((tmp_path / "hangs").exists)
+            poll_until(pool, (tmp_path / "hangs").exists)
             assert processes_with(f"{MARK}={mark}")
             pool.close()
             pool.close()
@@ -123,9 +123,11 @@ class ExecutorSuite:
 
 
 @contextmanager
-def opened(executor: Executor, handler: str, *, deadline_s: float = 60.0, **env: str) -> Iterator[Pool]:
+def opened(
+    executor: Executor, handler: str, *, deadline_s: float = 60.0, env: Mapping[str, str] | None = None
+) -> Iterator[Pool]:
     """A pool of the executor that is closed at the end."""
-    pool = executor.pool(handler, NEEDS, deadline_s=deadline_s, env=env)
+    pool = executor.pool(handler, NEEDS, deadline_s=deadline_s, env=env or {})
     try:
         yield pool
     finally:
@@ -140,6 +142,16 @@ def drain(pool: Pool, count: int) -> Sequence[Done]:
         done += pool.poll(1.0)
     assert len(done) == count, f"{len(done)} answers of {count} in time"
     return done
+
+
+def poll_until(pool: Pool, holds: Callable[[], bool]) -> None:
+    """Lets the pool work until it holds; nothing may be answered by then."""
+
+    def polled() -> bool:
+        assert pool.poll(0.05) == []
+        return holds()
+
+    assert eventually(polled, PATIENCE_S)
 
 
 def eventually(holds: Callable[[], Any], patience_s: float = 20.0) -> bool:

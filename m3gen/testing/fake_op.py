@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from m3gen.ops.base import Case, Tolerance, Work
+from m3gen.ops.base import Cache, Case, Tolerance, Work
 from m3gen.space import Choice, Config, Constraint, Flag, PowerOfTwo, Space
-from m3gen.spec import CONTEXT_BUCKETS, Problem
+from m3gen.spec import CONTEXT_BUCKETS, Problem, Shard
 from m3gen.targets import Device
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ class FakeOp:
     name: str = "fake"
     title: str = "Nothing at all."
     template: str = "fake.py.jinja"
+
+    def problem(self, device: Device, shard: Shard, cache: Cache, query_len: int) -> Problem | None:
+        raise NotImplementedError("a fake op's problems are made by hand")
 
     def space(self, problem: Problem, device: Device) -> Space:
         return Space(

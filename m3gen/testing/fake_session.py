@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from m3gen.codegen.launch import Launch
+from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.request import CompileResult
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.verification import Verification
@@ -83,7 +84,7 @@ class Deed:
     on: str = ""
 
 
-def work(deed: Deed) -> CompileResult | Verification:
+def answer(deed: Deed) -> CompileResult | Verification:
     """The handler of both pools."""
     line = f"{deed.name} {deed.config.sha}{deed.on}\n".encode()
     descriptor = os.open(deed.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -158,9 +159,9 @@ def fake_rooms(executor: Executor, log: Path, seconds: float) -> Rooms:
         return Deed(GATE, config, (), source(op, of, config), str(log), seconds, on)
 
     def predict(
-        launches: Sequence[Launch], facts: Sequence[Any], works: Sequence[Work], device: Device
+        launches: Sequence[Launch], facts: Sequence[KernelFacts], work: Sequence[Work], device: Device
     ) -> Evaluation:
-        value = works[0].flops
+        value = work[0].flops
         return Evaluation(
             stage=Stage.PREDICTED,
             status=Status.OK,
@@ -172,7 +173,7 @@ def fake_rooms(executor: Executor, log: Path, seconds: float) -> Rooms:
         )
 
     def pool() -> Any:
-        handler = "m3gen.testing.fake_session:work"
+        handler = "m3gen.testing.fake_session:answer"
         return executor.pool(handler, Needs(DEVICE.arch), deadline_s=60.0, env={})
 
     return Rooms(

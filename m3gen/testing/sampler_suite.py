@@ -76,7 +76,7 @@ class SamplerSuite:
     def test_serves_two_spaces_in_turn(self) -> None:
         small, other = small_space(), Space([PowerOfTwo("A", 1, 64, 8), PowerOfTwo("B", 1, 64, 8)])
         sampler = self.make(0)
-        observed = {id: float(id) for id in range(20)}
+        observed = {id: 1.0 + id for id in range(20)}
         for space in (small, other, small):
             (asked,) = sampler.ask(space, History(observed), 1)
             assert asked in range(20, len(space))

@@ -76,11 +76,14 @@ class Compiled:
 
 
 class FakePool:
-    """Answers one payload per poll, in the order of submission."""
+    """Answers one payload per poll: that at `first` of those pending, the one submitted first at 0."""
 
-    def __init__(self, handler: Callable[[Any], Any], poll: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, handler: Callable[[Any], Any], poll: Callable[[], None] = lambda: None, first: int = 0
+    ) -> None:
         self._handler = handler
         self._poll = poll
+        self._first = first
         self._queue: list[tuple[int, Any]] = []
         self._tickets = 0
         self.most_pending = 0
@@ -97,7 +100,7 @@ class FakePool:
         self._poll()
         if not self._queue or timeout_s == 0:
             return []
-        ticket, payload = self._queue.pop(0)
+        ticket, payload = self._queue.pop(self._first)
         try:
             return [Done(ticket, self._handler(payload), Status.OK)]
         except (Dies, Hangs) as fault:
@@ -136,6 +139,7 @@ class Bench:
     verifications: list[tuple[Problem, Config, str]] = field(default_factory=list)
     pools: list[FakePool] = field(default_factory=list)
     on_poll: Callable[[], None] = lambda: None
+    first: int = 0
 
     def session(self, *problems: Problem, budget: str = "200", sampler: str = "random", **options: Any) -> Session:
         return Session(
@@ -168,7 +172,7 @@ class Bench:
         )
 
     def _pool(self, handler: Callable[[Any], Any]) -> FakePool:
-        self.pools.append(FakePool(handler, lambda: self.on_poll()))
+        self.pools.append(FakePool(handler, lambda: self.on_poll(), self.first))
         return self.pools[-1]
 
     def _source_sha(self, op: Any, problem: Problem, config: Config) -> str:

@@ -4,22 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-
-from m3gen.search.executor import Pool
-from m3gen.testing.executor_suite import PATIENCE_S, eventually
-
-
-def poll_until(pool: Pool, holds: Callable[[], bool]) -> None:
-    """Lets the pool work until it holds; nothing may be answered by then."""
-
-    def polled() -> bool:
-        assert pool.poll(0.05) == []
-        return holds()
-
-    assert eventually(polled, PATIENCE_S)
 
 
 def kill_slots() -> None:

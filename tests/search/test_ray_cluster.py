@@ -11,8 +11,8 @@ import pytest
 from m3gen.errors import UserError
 from m3gen.search.executor import Needs
 from m3gen.search.ray_executor import RayExecutor
-from m3gen.testing.executor_suite import drain, opened
-from tests.search.rays import kill_slots, poll_until
+from m3gen.testing.executor_suite import drain, opened, poll_until
+from tests.search.rays import kill_slots
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 

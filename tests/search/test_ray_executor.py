@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from m3gen.errors import UserError
+from m3gen.search import ray_pool
 from m3gen.search.executor import Executor, Needs, open_executor
-from m3gen.search.ray_executor import resources_of
 from m3gen.spec import Status
-from m3gen.testing.executor_suite import ExecutorSuite, drain, opened
-from tests.search.rays import kill_slots, poll_until
+from m3gen.testing.executor_suite import MARK, ExecutorSuite, drain, eventually, opened, poll_until, processes_with
+from tests.search.rays import kill_slots
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 
@@ -34,7 +39,7 @@ class TestRay(ExecutorSuite):
     def test_a_payload_whose_slot_is_killed_goes_to_another(
         self, executor: Executor, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        with opened(executor, PERFORM, M3GEN_SUITE="moves") as pool:
+        with opened(executor, PERFORM) as pool:
             pool.submit(("once", str(tmp_path / "began")))
             poll_until(pool, (tmp_path / "began").exists)
             kill_slots()
@@ -67,22 +72,33 @@ class TestRay(ExecutorSuite):
             executor.pool(PERFORM, Needs("gfx942", gpu=True), deadline_s=1.0, env={})
 
 
-def test_a_gpu_is_asked_for_by_its_architecture() -> None:
-    assert resources_of(Needs("gfx942")) == {"CPU": 1}
-    assert resources_of(Needs("gfx942", gpu=True)) == {"CPU": 1, "GPU": 1, "m3gen_gfx942": 1}
+def test_a_node_with_another_compiler_is_refused(
+    cluster_of_two: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answers would be stored as those of the driver's compiler."""
+    monkeypatch.setattr(ray_pool, "identity", lambda: "m3gen 0.1.0, triton-9.9.9, Python 3.11")
+    with opened(cluster_of_two, PERFORM) as pool:
+        pool.submit(("echo", 1))
+        with pytest.raises(
+            UserError, match=r"^the node .* has m3gen .* and here is .*triton-9\.9\.9.*: install the same"
+        ):
+            drain(pool, 1)
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "ray://127.0.0.1:10001", "nonsense:port"])
-def test_an_address_that_is_none(address: str) -> None:
-    with pytest.raises(UserError, match="expected HOST:PORT"):
-        open_executor("ray", address, jobs=1, cpus=1)
+DRIVER = """
+import os, signal, sys
+from m3gen.search.executor import Needs, open_executor
+executor = open_executor("ray", None, jobs=1, cpus=1)
+pool = executor.pool("m3gen.testing.faults:perform", Needs("gfx942"), deadline_s=60.0, env={})
+pool.submit(("hang", sys.argv[1]))
+while not os.path.exists(sys.argv[1]):
+    pool.poll(0.1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
-def test_a_cluster_that_is_not_there() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    with pytest.raises(
-        UserError, match=rf"the Ray cluster at 127.0.0.1:{port} does not answer .*refused.*ray start"
-    ):
-        open_executor("ray", f"127.0.0.1:{port}", jobs=1, cpus=1)
+def test_a_killed_driver_leaves_no_processes(tmp_path: Path) -> None:
+    mark = f"m3gen_{uuid4().hex}"
+    ran = subprocess.run([sys.executable, "-c", DRIVER, str(tmp_path / "hangs")], env={**os.environ, MARK: mark})
+    assert ran.returncode == -signal.SIGKILL
+    assert eventually(lambda: not processes_with(f"{MARK}={mark}"), 60.0)

@@ -71,7 +71,7 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
         first.communicate()
     assert wait_for(lambda: processes_with(run.setting) == set(), 10.0)
     finished, kernels = run.evaluations(), run.kernels()
-    assert ENOUGH <= len(finished) < BUDGET
+    assert len(finished) >= ENOUGH
 
     second = run.start()
     output, errors = second.communicate(timeout=PATIENCE_S)
@@ -80,7 +80,8 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
     everything = run.evaluations()
     assert everything[: len(finished)] == finished
     assert {session for _, session, _, _ in everything[len(finished) :]} == {2}
-    assert len({config for _, _, config, _ in everything}) == len(everything) == found["evaluated"] == BUDGET
+    assert len({config for _, _, config, _ in everything}) == len(everything) == found["evaluated"]
+    assert found["evaluated"] - found["stopped"].get("prior", 0) == BUDGET  # what costs nothing counts for nothing
     assert kernels.items() <= run.kernels().items()
     assert len(run.kernels()) - len(kernels) <= found["compiled"]
     with Store.open(f"sqlite:///{run.database}") as store:

@@ -54,9 +54,17 @@ POINTS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The winner of a session that nobody kills."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    session = samples.start(TUNE, f"sqlite:///{folder}/store.db", folder / "log", EVALUATIONS, "end", 0, "never")
+    return session.communicate(timeout=120)[0].split()[1]
+
+
 @pytest.mark.parametrize(("method", "nth", "when"), POINTS, ids=lambda part: str(part))
 def test_killed_at_any_point_does_only_what_is_missing(
-    url: str, tmp_path: Path, method: str, nth: int, when: str
+    url: str, tmp_path: Path, undisturbed: str, method: str, nth: int, when: str
 ) -> None:
     first = samples.start(TUNE, url, tmp_path / "first", EVALUATIONS, method, nth, when)
     _, errors = first.communicate(timeout=120)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from m3gen.space import Config
 from m3gen.spec import Status
+from m3gen.store import Store
+from m3gen.testing.fake_session import WideOp
 from tests.search.fakes import DEVICE, Bench, Dies, problem, whole_space
 
 
@@ -56,3 +61,17 @@ def test_a_search_starts_from_the_best_of_a_related_problem(bench: Bench):
     bench.session(related, budget="2", sampler="hybrid").run()
     tried = [config for _, config in bench.compiles[before:]]
     assert tried == [bench.op.default(related, DEVICE), bench.op.best(problem())]
+
+
+def test_an_ordered_search_is_the_same_whoever_answers_first(tmp_path: Path):
+    def compiles(first: int, *, ordered: bool) -> list[Config]:
+        with Store.open(f"sqlite:///{tmp_path}/{first}-{ordered}.db") as store:
+            bench = Bench(store, first=first, op=WideOp())
+            bench.session(sampler="tpe", budget="40", seed=1, ordered=ordered).run()
+            assert len(store.evaluations(problem())) == 40
+            return [config for _, config in bench.compiles]
+
+    told = [sorted(compiles(first, ordered=True), key=lambda config: config.sha) for first in (0, -1)]
+    assert told[0] == told[1]
+    heard = [sorted(compiles(first, ordered=False), key=lambda config: config.sha) for first in (0, -1)]
+    assert heard[0] != heard[1]  # or this test could not fail

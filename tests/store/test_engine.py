@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from m3gen.errors import UserError
-from m3gen.store import Store
+from m3gen.store import Store, dialect
 from m3gen.store.engine import from_json, to_json
 
 PLAIN = st.recursive(
@@ -79,9 +79,21 @@ def test_memory() -> None:
         assert store.check() == []
 
 
+NORMAL, FULL = 1, 2  # https://www.sqlite.org/pragma.html#pragma_synchronous
+
+
+def test_without_the_log_every_commit_is_synced(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some file systems cannot have it: there only FULL keeps the file whole in a power cut."""
+    monkeypatch.setattr(dialect, "_switch_to_log", lambda driver: False)
+    with Store.open(url) as store, store._engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == FULL
+
+
 def test_every_connection_has_its_pragmas(store: Store) -> None:
     with store._engine.connect() as first, store._engine.connect() as second:
         for connection in (first, second):
             assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
             assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() >= 10_000
             assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == NORMAL

@@ -1,12 +1,14 @@
-"""The store on a server. Runs where `M3GEN_TEST_POSTGRESQL` is the URL of a database to make schemas in."""
+"""The store on a real server, which the tests start themselves: see `tests.store.server`."""
 
 from __future__ import annotations
 
-import os
 import subprocess
+import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine
@@ -14,21 +16,34 @@ from sqlalchemy import create_engine
 from m3gen.errors import UserError
 from m3gen.spec import Status
 from m3gen.store import Store
-from tests.store import samples
+from m3gen.testing.fake_session import done
+from tests.search.test_two_tuners import EVALUATIONS, TUNE
+from tests.store import samples, server
 from tests.store.samples import config, measured, predicted, problem, verified
-from tests.store.test_processes import WRITE
+from tests.store.test_processes import open_fresh_stores_at_once
 
-SERVER = os.environ.get("M3GEN_TEST_POSTGRESQL", "")
-pytestmark = pytest.mark.skipif(not SERVER, reason="M3GEN_TEST_POSTGRESQL names no server")
+pytestmark = pytest.mark.skipif(bool(server.why_not()), reason=server.why_not())
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[str]:
+    with server.running() as url:
+        yield url
 
 
 @pytest.fixture
-def url() -> Iterator[str]:
+def url(running: str) -> Iterator[str]:
+    with fresh_schema(running) as url:
+        yield url
+
+
+@contextmanager
+def fresh_schema(running: str) -> Iterator[str]:
     schema = f"m3gen_{uuid.uuid4().hex}"
-    engine = create_engine(SERVER, isolation_level="AUTOCOMMIT")
+    engine = create_engine(running, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.exec_driver_sql(f"CREATE SCHEMA {schema}")
-        yield f"{SERVER}{'&' if '?' in SERVER else '?'}options=-csearch_path%3D{schema}"
+        yield f"{running}{'&' if '?' in running else '?'}options=-csearch_path%3D{schema}"
         connection.exec_driver_sql(f"DROP SCHEMA {schema} CASCADE")
     engine.dispose()
 
@@ -58,14 +73,64 @@ def test_life_of_a_store(url: str) -> None:
             store.commit_facts("other", samples.facts())
 
 
-def test_six_processes_open_a_fresh_store_at_once(url: str) -> None:
-    writers = [samples.start(WRITE, url, number, 5, stdin=subprocess.PIPE) for number in range(6)]
-    for writer in writers:
-        assert writer.stdin
-        writer.stdin.write("go\n")
-        writer.stdin.flush()
-    for writer in writers:
-        _, errors = writer.communicate(timeout=120)
-        assert writer.returncode == 0, errors
+def test_six_processes_open_a_fresh_store_at_once_ten_times(running: str) -> None:
+    with ExitStack() as stack:
+        open_fresh_stores_at_once([stack.enter_context(fresh_schema(running)) for _ in range(10)])
+
+
+def test_claims(url: str) -> None:
+    with Store.open(url) as store, Store.open(url) as other:
+        mine, theirs = store.begin({}, [problem()]), other.begin({}, [problem()])
+        assert store.claim(mine, {"a", "b"}) == {"a", "b"}
+        assert other.claim(theirs, {"b", "c"}) == {"c"}
+        store.renew_claims(mine)
+        store.release_claims(mine)
+        assert other.claim(theirs, {"a", "b"}) == {"a", "b"}
+
+
+def test_many_at_a_time_from_two_sides(url: str) -> None:
+    """The same problems and configs in opposite orders: whoever waits for the other must not be waited for."""
+    found = [(problem(rows=1 << n % 4), config(n), predicted(5.0 + n)) for n in range(200)]
+
+    def write(order: int) -> None:
+        with Store.open(url) as store:
+            session = store.begin({"order": order}, [problem()])
+            for first in range(0, 200, 50):
+                batch = [
+                    (p, c, replace(e, judge=f"judge-{order}")) for p, c, e in found[::order][first : first + 50]
+                ]
+                assert store.commit_evaluations(session, batch) == 50
+
+    failures: list[BaseException] = []
+    threading.excepthook = lambda raised: failures.append(raised.exc_value or AssertionError())
+    try:
+        writers = [threading.Thread(target=write, args=(order,)) for order in (1, -1)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+    finally:
+        threading.excepthook = threading.__excepthook__
+    assert failures == []
     with Store.open(url) as store:
-        assert len(store.evaluations(problem())) == 30
+        assert sum(len(store.evaluations(problem(rows=1 << n))) for n in range(4)) == 400
+
+
+def test_two_tuners_share_the_work(url: str, tmp_path: Path) -> None:
+    tuners = [samples.start(TUNE, url, tmp_path / "log", EVALUATIONS, stdin=subprocess.PIPE) for _ in range(2)]
+    for tuner in tuners:
+        assert tuner.stdin
+        tuner.stdin.write("go\n")
+        tuner.stdin.flush()
+    for tuner in tuners:
+        _, errors = tuner.communicate(timeout=300)
+        assert tuner.returncode == 0, errors
+    lines = done(tmp_path / "log")
+    assert len(lines) == len(set(lines)) < 1.2 * EVALUATIONS
+    with Store.open(url) as store:
+        assert store.check() == []
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="does not answer"):
+        Store.open(f"postgresql+psycopg://m3gen@/postgres?host={tmp_path}")

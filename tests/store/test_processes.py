@@ -6,6 +6,7 @@ import itertools
 import sqlite3
 import subprocess
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from m3gen.store import Store
@@ -30,7 +31,45 @@ with Store.open(sys.argv[1]) as store:
 """
 
 
-def test_six_processes_open_a_fresh_store_at_once(url: str) -> None:
+OPEN_EACH = """
+import sys
+from m3gen.store import Store
+from tests.store.samples import config, predicted, problem
+
+for line in sys.stdin:  # all together, one database after the other
+    with Store.open(line.strip()) as store:
+        session = store.begin({"process": sys.argv[1]}, [problem()])
+        store.commit_evaluation(session, problem(), config(0), predicted(5.0, judge=f"judge-{sys.argv[1]}"))
+        store.end(session, "budget")
+    print("done", flush=True)
+"""
+
+
+def open_fresh_stores_at_once(urls: Sequence[str]) -> None:
+    """Six processes make each of the databases together and write a row into it."""
+    writers = [samples.start(OPEN_EACH, number, stdin=subprocess.PIPE) for number in range(6)]
+    for url in urls:
+        for writer in writers:
+            assert writer.stdin
+            writer.stdin.write(f"{url}\n")
+            writer.stdin.flush()
+        for writer in writers:
+            assert writer.stdout
+            assert writer.stdout.readline() == "done\n", writer.communicate()[1]
+    for writer in writers:
+        _, errors = writer.communicate(timeout=120)
+        assert writer.returncode == 0, errors
+    for url in urls:
+        with Store.open(url) as store:
+            assert len(store.evaluations(problem())) == 6
+            assert store.check() == []
+
+
+def test_six_processes_open_a_fresh_store_at_once_ten_times(tmp_path: Path) -> None:
+    open_fresh_stores_at_once([f"sqlite:///{tmp_path / f'store-{number}.db'}" for number in range(10)])
+
+
+def test_six_processes_write_to_one_store(url: str) -> None:
     writers = [samples.start(WRITE, url, number, 20, stdin=subprocess.PIPE) for number in range(6)]
     for writer in writers:
         assert writer.stdin
