@@ -66,6 +66,18 @@ class TestRay(ExecutorSuite):
             [done] = drain(pool, 1)
             assert done.value == 1
 
+    def test_a_cluster_without_room_is_not_waited_for_for_ever(
+        self, executor: Executor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        with opened(executor, PERFORM) as full, opened(executor, PERFORM) as waits:
+            for name in ("one", "two"):
+                full.submit(("hang", str(tmp_path / name)))
+            poll_until(full, lambda: (tmp_path / "one").exists() and (tmp_path / "two").exists())
+            monkeypatch.setattr(ray_pool, "_PLACE_S", 2.0)
+            waits.submit(("echo", 1))
+            with pytest.raises(UserError, match=r"no room for a worker for 2 s: add a node or free one"):
+                drain(waits, 1)
+
     def test_no_node_has_such_a_gpu(self, executor: Executor) -> None:
         with pytest.raises(
             UserError, match=r"no node .* has a GPU of gfx942 .*--resources='\{\"m3gen_gfx942\": 1\}'"
