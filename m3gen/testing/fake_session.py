@@ -7,7 +7,7 @@ import os
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from m3gen.codegen.launch import Launch
 from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.request import CompileResult
 from m3gen.evaluate.evaluation import Evaluation, Stage
+from m3gen.evaluate.predict import Launched
 from m3gen.evaluate.verification import Verification
 from m3gen.ops.base import Work
 from m3gen.search.budget import Budget
@@ -100,7 +101,9 @@ def answer(deed: Deed) -> CompileResult | Verification:
         status=Status.OK,
         launches=tuple((launch,) * count for count in deed.launches),
         keys=keys,
-        facts={key: fake_facts(64, compiler=COMPILER) for key in max(keys, key=len)},
+        facts={
+            key: replace(fake_facts(64, compiler=COMPILER), code_sha=deed.config.sha) for key in max(keys, key=len)
+        },
         source_sha=deed.source,
         compiler=COMPILER,
         compiled=max(deed.launches),
@@ -159,7 +162,7 @@ def fake_rooms(executor: Executor, log: Path, seconds: float) -> Rooms:
         return Deed(GATE, config, (), source(op, of, config), str(log), seconds, on)
 
     def predict(
-        launches: Sequence[Launch], facts: Sequence[KernelFacts], work: Sequence[Work], device: Device
+        launches: Sequence[Launched], facts: Sequence[KernelFacts], work: Sequence[Work], device: Device
     ) -> Evaluation:
         value = work[0].flops
         return Evaluation(
