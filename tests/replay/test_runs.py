@@ -106,6 +106,6 @@ def test_what_cannot_be_run_is_refused(made: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_without_a_checkout_spaces_have_to_be_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("m3gen.replay.plan.checkout", lambda: None)
+    monkeypatch.setattr("m3gen.paths.checkout", lambda: None)
     with pytest.raises(UserError, match="name some with --spaces"):
         plan([], ["random"], 1, 20)
