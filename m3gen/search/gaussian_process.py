@@ -85,9 +85,9 @@ class _Process(GaussianProcessRegressor):  # type: ignore[misc]
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
     ) -> Any:
+        if self.optimizer is None:
+            return np.nan  # `fit` asks for it though nobody reads it, which costs as much as all else that it does
         found = super().log_marginal_likelihood(theta, eval_gradient, clone_kernel)
-        if theta is None:
-            return found
         mean, deviation = np.array(_prior(self.kernel_.k1.k2.groups)).T
         off = (theta - mean) / deviation
         if not eval_gradient:
