@@ -75,5 +75,5 @@ def search(
     if as_json:
         output.print_object("bench search", report.report_object(found, planned.notes))
     else:
-        columns = output.stdout(least=40 + 22 * len(found.spaces))
-        columns.print(report.report(found, planned.notes), soft_wrap=True)
+        wide = output.stdout(least=75 + sum(len(space) + 2 for space in found.spaces))
+        wide.print(report.report(found, planned.notes), soft_wrap=True)

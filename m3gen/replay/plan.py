@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from m3gen import paths
 from m3gen.errors import UserError
-from m3gen.paths import checkout
 from m3gen.replay import kernel_tuner
 from m3gen.replay.recorded import Recorded
 from m3gen.replay.runs import Run, load
@@ -27,17 +27,17 @@ class Plan:
 
 
 def plan(
-    paths: Sequence[Path], samplers: Sequence[str], repeats: int, budget: int, *, sibling: bool = False
+    files: Sequence[Path], samplers: Sequence[str], repeats: int, budget: int, *, sibling: bool = False
 ) -> Plan:
     """Every sampler on every space, `repeats` times; with `sibling`, once for each other space of its kernel, with
     the record of that one as what is known before.
 
-    No samplers: all of them, and Kernel Tuner's strategies where it is installed. No paths: the spaces of the
+    No samplers: all of them, and Kernel Tuner's strategies where it is installed. No files: the spaces of the
     checkout. `UserError` when there is nothing to run.
     """
     if budget < FIRST:
         raise UserError(f"--budget {budget} is too small: the score begins with evaluation {FIRST}")
-    spaces = {path: load(path) for path in paths or shipped()}
+    spaces = {path: load(path) for path in files or shipped()}
     chosen = list(samplers) or _all_samplers()
     for sampler in chosen:
         _check(sampler)
@@ -57,7 +57,7 @@ def plan(
 
 def shipped() -> list[Path]:
     """The recorded spaces of the checkout; `UserError` where there is none, as in a wheel."""
-    root = checkout()
+    root = paths.checkout()
     found = [] if root is None else sorted((root / "benchmarks" / "spaces").glob("*.json.gz"))
     if not found:
         raise UserError("no recorded spaces come with this installation: name some with --spaces FILE")

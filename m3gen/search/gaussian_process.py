@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import ThreadpoolController
@@ -56,14 +57,23 @@ class _SharedScales(Matern):  # type: ignore[misc]
         self.groups = groups
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        each = Matern(np.repeat(self.length_scale, self.groups), nu=2.5)
         if not eval_gradient:
-            return each(X, Y)
-        found, gradient = each(X, Y, eval_gradient=True)
-        if gradient.ndim == 3:
-            starts = np.cumsum((0, *self.groups[:-1]))
-            gradient = np.add.reduceat(gradient, starts, axis=2)
-        return found, gradient
+            return Matern(np.repeat(self.length_scale, self.groups), nu=2.5)(X, Y)
+        # Per group and not per column as in Matern, which costs fifteen times as much.
+        ends = np.cumsum(self.groups)
+        blocks = (X[:, end - size : end] for end, size in zip(ends, self.groups, strict=True))
+        squares = [
+            cdist(block, block, "sqeuclidean") / scale**2
+            for block, scale in zip(blocks, self._scales, strict=True)
+        ]
+        root = np.sqrt(5 * np.sum(squares, axis=0))
+        decay = np.exp(-root)
+        gradient = np.stack(squares, axis=2) * (5 / 3 * (1 + root) * decay)[:, :, None]
+        return (1 + root + root**2 / 3) * decay, gradient
+
+    @property
+    def _scales(self) -> Floats:
+        return np.atleast_1d(self.length_scale)
 
 
 class _Process(GaussianProcessRegressor):  # type: ignore[misc]
@@ -75,9 +85,9 @@ class _Process(GaussianProcessRegressor):  # type: ignore[misc]
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
     ) -> Any:
+        if self.optimizer is None:
+            return np.nan  # `fit` asks for it though nobody reads it, which costs as much as all else that it does
         found = super().log_marginal_likelihood(theta, eval_gradient, clone_kernel)
-        if theta is None:
-            return found
         mean, deviation = np.array(_prior(self.kernel_.k1.k2.groups)).T
         off = (theta - mean) / deviation
         if not eval_gradient:

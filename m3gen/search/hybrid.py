@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from m3gen.search.features import features
 from m3gen.search.history import History
-from m3gen.search.local import best_first
+from m3gen.search.local import best_first, neighbours
 from m3gen.search.prior import Prior
 from m3gen.search.random import shuffled
 from m3gen.search.siblings import expectation
@@ -83,7 +82,7 @@ class HybridSampler:
         free = np.ones(len(space), dtype=bool)
         free[list(taken)] = False
         generator = np.random.default_rng((self._seed, len(taken)))
-        parts = [np.array(_neighbours(space, centre), dtype=np.int64) for centre in ranked[:CENTRES]]
+        parts = [np.array(neighbours(space, centre), dtype=np.int64) for centre in ranked[:CENTRES]]
         parts.append(generator.integers(len(space), size=POOL))
         if siblings is not None:
             order = np.argsort(siblings, kind="stable")
@@ -172,8 +171,3 @@ def _expected_improvement(best: float, mean: Floats, deviation: Floats) -> Float
     off = (best - mean) / np.maximum(deviation, 1e-9)
     gain: Floats = deviation * (off * ndtr(off) + np.exp(-0.5 * off * off) / math.sqrt(2 * math.pi))
     return gain
-
-
-@lru_cache(maxsize=256)
-def _neighbours(space: Space, id: int) -> tuple[int, ...]:
-    return space.neighbours(id)

@@ -62,10 +62,10 @@ def test_a_siblings_record_gives_its_best_and_all_of_it(made: Path):
 
 
 def test_the_hybrid_beats_random_search_on_a_recorded_kernel():
-    """A regression of the score shows here: by three times its error, 0.3 is under what 25 repeats gave."""
+    """Six repeats gave 0.88 to 1.00."""
     (path,) = [path for path in shipped() if path.name.startswith("dedispersion-W7800")]
     ran = run_all([Run(path, "hybrid", repeat, 40) for repeat in range(3)], 1)
-    assert statistics.fmean(one.scored.score for one in ran) > 0.3
+    assert statistics.fmean(one.scored.score for one in ran) > 0.7
 
 
 def test_a_sibling_helps(made: Path, other: Path):
@@ -106,6 +106,6 @@ def test_what_cannot_be_run_is_refused(made: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_without_a_checkout_spaces_have_to_be_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("m3gen.replay.plan.checkout", lambda: None)
+    monkeypatch.setattr("m3gen.paths.checkout", lambda: None)
     with pytest.raises(UserError, match="name some with --spaces"):
         plan([], ["random"], 1, 20)

@@ -59,11 +59,11 @@ def test_the_process_finds_out_which_column_matters():
 
 
 def test_shared_scales_have_the_gradient_of_the_density():
-    from m3gen.search.gaussian_process import _Process, fitted_kernel
+    from m3gen.search.gaussian_process import _climb, _Process, fitted_kernel
 
     generator = np.random.default_rng(1)
     rows, values = generator.random((12, 5)), generator.standard_normal(12)
-    process = _Process(fitted_kernel(rows, (1, 3, 1), values)).fit(rows, values)
+    process = _Process(fitted_kernel(rows, (1, 3, 1), values), optimizer=_climb).fit(rows, values)
     theta = process.kernel_.theta + 0.3
     _, gradient = process.log_marginal_likelihood(theta, eval_gradient=True)
     for axis in range(len(theta)):
