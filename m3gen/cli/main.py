@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from m3gen.cli import generate, judge, mnemonics, run_asm, show, targets, tune, validate, verify
+from m3gen.cli import explain, generate, judge, mnemonics, run_asm, show, tables, targets, tune, validate, verify
 from m3gen.errors import UserError
 
 BAD_INPUT, INTERRUPTED, READER_GONE = 2, 130, 141
@@ -63,6 +63,8 @@ app.command()(tune.tune)
 app.command()(show.show)
 app.command()(verify.verify)
 app.command()(generate.generate)
+app.add_typer(tables.app)
+app.command()(explain.explain)
 app.command()(mnemonics.mnemonics)
 app.command()(targets.targets)
 app.command("run-asm")(run_asm.run_asm)

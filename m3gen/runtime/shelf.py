@@ -19,9 +19,11 @@ class NoRow(Exception):
 class Shelf:
     """A table with its modules. Everything but the load must be equal; the load is rounded up to a row's."""
 
-    def __init__(self, rung: Rung, table: Table, modules: Modules) -> None:
+    def __init__(self, rung: Rung, table: Table, modules: Modules, place: str = "") -> None:
+        """`place` is the file of the table, for words."""
         self.rung = rung
         self.table = table
+        self.place = place
         self.modules = modules
         self._rows: dict[Exact, dict[int, list[Point]]] = {}
         for point in sorted(table.points, key=lambda p: (p.problem.rows, p.problem.context)):
@@ -58,6 +60,10 @@ class Shelf:
     def kernel(self, problem: Problem, config: str) -> ModuleType:
         """The generated module; `modules.Missing` when there is none."""
         return self.modules.find(self.table.op, self.table.kernel(problem, config))
+
+    def source(self, problem: Problem, config: str) -> str | None:
+        """SHA-256 of the text of the generated module; None when its index does not say."""
+        return self.modules.source(self.table.op, self.table.kernel(problem, config))
 
     def difference(self, problem: Problem) -> str:
         """What its nearest row differs in, in words: the one with the fewest such fields, then the nearest in

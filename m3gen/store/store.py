@@ -263,6 +263,11 @@ class Store:
         with self._read() as session:
             return winners.winners(session, arch=arch, op=op)
 
+    def problems(self, *, arch: str | None = None, op: str | None = None) -> list[Problem]:
+        """All problems that were evaluated, or those of one architecture or op, in their order."""
+        with self._read() as session:
+            return history.problems(session, arch=arch, op=op)
+
     def sessions(self, *, arch: str | None = None, op: str | None = None) -> list[SessionRecord]:
         """All sessions, or those on a problem of one architecture or op, oldest first."""
         with self._read() as session:

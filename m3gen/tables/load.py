@@ -18,6 +18,7 @@ from m3gen.tables.table import (
     KEY_FIELDS,
     LOAD_FIELDS,
     Fallback,
+    LaunchCode,
     Point,
     PointStatus,
     Provenance,
@@ -38,6 +39,8 @@ __all__ = [
     "load",
     "parse",
 ]
+
+_OF_POINT = frozenset({"key", "launches", "open_ended", "status"})  # those that are not taken as they stand
 
 MAX_BYTES = 16 << 20
 """20 000 points, the most a table may hold, take under 15 MB."""
@@ -106,6 +109,7 @@ def _table(content: Mapping[str, Any]) -> Table:
         if name not in EXACT_FIELDS:
             raise _mismatch(f"{name} is not one of {', '.join(EXACT_FIELDS)}", "variant_fields", str(index))
     provenance = content["provenance"]
+    code = dict(_code(content))
     table = Table(
         op=content["op"],
         arch=content["arch"],
@@ -120,6 +124,7 @@ def _table(content: Mapping[str, Any]) -> Table:
             templates=provenance["templates"],
             date=provenance["date"],
         ),
+        code=code,
     )
     for name in LOAD_FIELDS:
         if tuple(content["buckets"][name]) != table.buckets[name]:
@@ -143,13 +148,25 @@ def _points(content: Mapping[str, Any]) -> Iterable[Point]:
             raise _mismatch(f"no config {entry['config']}", "points", str(index), "config")
         if not entry["low_us"] <= entry["us"] <= entry["high_us"]:
             raise _mismatch("expected low_us <= us <= high_us", "points", str(index), "us")
-        values = {name: value for name, value in entry.items() if name not in ("key", "open_ended", "status")}
+        for place, name in enumerate(entry.get("launches", ())):
+            if name not in content.get("code", ()):
+                raise _mismatch(f"no code {name}", "points", str(index), "launches", str(place))
+        values = {name: value for name, value in entry.items() if name not in _OF_POINT}
         yield Point(
             problem=problem,
             status=PointStatus(entry["status"]),
             open_ended=tuple(entry["open_ended"]),
+            launches=tuple(entry.get("launches", ())),
             **values,
         )
+
+
+def _code(content: Mapping[str, Any]) -> Iterable[tuple[str, LaunchCode]]:
+    for name, entry in content.get("code", {}).items():
+        code = LaunchCode(**entry)
+        if code.id != name:
+            raise _mismatch(f"its id should be {code.id}", "code", name)
+        yield name, code
 
 
 def _fallbacks(content: Mapping[str, Any]) -> Iterable[Fallback]:
