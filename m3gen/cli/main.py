@@ -17,7 +17,20 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from m3gen.cli import explain, generate, judge, mnemonics, run_asm, show, tables, targets, tune, validate, verify
+from m3gen.cli import (
+    explain,
+    generate,
+    judge,
+    mnemonics,
+    run_asm,
+    show,
+    store,
+    tables,
+    targets,
+    tune,
+    validate,
+    verify,
+)
 from m3gen.errors import UserError
 
 BAD_INPUT, INTERRUPTED, READER_GONE = 2, 130, 141
@@ -64,6 +77,7 @@ app.command()(show.show)
 app.command()(verify.verify)
 app.command()(generate.generate)
 app.add_typer(tables.app)
+app.add_typer(store.app)
 app.command()(explain.explain)
 app.command()(mnemonics.mnemonics)
 app.command()(targets.targets)
