@@ -118,9 +118,9 @@ def _row(op: Op, table: Table, point: Point) -> Iterator[tuple[Gravity, str, str
 
 def _never(problem: Problem) -> Iterator[str]:
     """Why no device of the architecture ever asks for a problem."""
-    units = {d.compute_units: d.name for d in DEVICES.values() if d.arch == problem.arch}
-    if problem.compute_units not in units:
-        known = ", ".join(f"{name} {count}" for count, name in sorted(units.items()))
+    devices = [d for d in DEVICES.values() if d.arch == problem.arch]
+    if problem.compute_units not in {d.compute_units for d in devices}:
+        known = ", ".join(f"{d.name} {d.compute_units}" for d in devices)
         yield f"no device of {problem.arch} has {problem.compute_units} compute units ({known})"
     dialect = ARCHITECTURES[problem.arch].fp8
     for name in ("q_dtype", "kv_dtype"):
