@@ -43,7 +43,7 @@ def test_merge(run: Run, url: str, tmp_path: Path) -> None:
     assert "evaluations 2" in ran.out
     assert "new nothing" in run("store", "merge", url, "--store", into).out
     with Store.open(into) as store:
-        assert len(store.winners()) == 1
+        assert len(store.winners()) == 2
 
 
 def test_merge_into_itself(run: Run, url: str) -> None:
