@@ -20,6 +20,7 @@ from m3gen.runtime.shelf import Shelf
 from m3gen.runtime.sources import Source, sources, verdict_files
 from m3gen.spec import Problem
 from m3gen.tables.load import load as load_table
+from m3gen.tables.manifest import listed_shas
 from m3gen.tables.validated import Verdict, load_verdicts
 from m3gen.targets import architecture
 
@@ -182,9 +183,11 @@ def load(
         paths = sorted((source.tables / arch).glob("*.json"))
         if source.rung is Rung.OVERRIDE and not paths:
             raise UserError(f"no table for {arch} in {source.tables}: name another folder, or none")
+        # The release's manifest comes with the modules that run: whoever can write it can write those.
+        listed = (listed_shas(source.tables) or {}) if source.rung is Rung.RELEASE else {}
         for path in paths:
             try:
-                shelves.setdefault(path.stem, []).append(_shelf(source, path))
+                shelves.setdefault(path.stem, []).append(_shelf(source, path, listed))
             except UserError as error:
                 if source.rung is Rung.OVERRIDE:
                     raise
@@ -227,8 +230,9 @@ def _here(arch: str) -> tuple[Here, list[str]]:
     return Here(fingerprint(), verdicts), faults
 
 
-def _shelf(source: Source, path: Path) -> Shelf:
-    return Shelf(source.rung, load_table(path), source.modules, str(path))
+def _shelf(source: Source, path: Path, listed: Mapping[str, str]) -> Shelf:
+    table = load_table(path, known_sha=listed.get(f"{path.parent.name}/{path.name}"))
+    return Shelf(source.rung, table, source.modules, str(path))
 
 
 def _path(folder: Path | str | None) -> Path | None:
