@@ -57,7 +57,8 @@ def bare(launch, q, k):
 dispatched = min(calls(dispatch, 1, 2) for _ in range(7))
 launched = min(bare(dispatch._launchers[17], 1, 2) for _ in range(7))
 print(f"{len(kernels)} ops, {points} rows, {len(frozen)} shapes frozen")
-print(f"load {(loaded - began) * 1e3:.1f} ms, freeze {(done - loaded) * 1e3:.1f} ms, both {(done - began) * 1e3:.1f} ms")
+load, freeze = (loaded - began) * 1e3, (done - loaded) * 1e3
+print(f"load {load:.1f} ms, freeze {freeze:.1f} ms, both {load + freeze:.1f} ms")
 print(f"a call {dispatched:.3f} us, of which its launcher, which does nothing, {launched:.3f} us")
 """
 
@@ -79,7 +80,9 @@ def make_table(device: Device, name: str, home: Path) -> None:
     for shape in shapes(device, name):
         default = op.default(shape, device)
         space = op.space(shape, device)
-        configs = [default, *(space.config(i) for i in range(0, len(space), max(1, len(space) // CONFIGS)))][:CONFIGS]
+        configs = [default, *(space.config(i) for i in range(0, len(space), max(1, len(space) // CONFIGS)))][
+            :CONFIGS
+        ]
         loads = {op.canonical(shape.with_load(r, c)) for r in ROW_BUCKETS for c in CONTEXT_BUCKETS}
         for number, problem in enumerate(sorted(loads)):
             config = configs[number % len(configs)]
