@@ -71,6 +71,7 @@ RUNTIME_MAY = (
     "m3gen.tables.load",
     "m3gen.tables.validated",
     "m3gen.tables.manifest",
+    "m3gen.tables.schema",
     "m3gen.compiler.fingerprint",
     "m3gen.errors",
     "m3gen.tuning_db",

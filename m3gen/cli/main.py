@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from m3gen.cli import (
+    bundle,
     explain,
     generate,
     judge,
@@ -79,6 +80,7 @@ app.command()(generate.generate)
 app.add_typer(tables.app)
 app.add_typer(store.app)
 app.command()(explain.explain)
+app.command()(bundle.bundle)
 app.command()(mnemonics.mnemonics)
 app.command()(targets.targets)
 app.command("run-asm")(run_asm.run_asm)

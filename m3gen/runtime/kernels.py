@@ -12,6 +12,7 @@ from m3gen.compiler.fingerprint import fingerprint
 from m3gen.errors import UserError
 from m3gen.runtime import backend
 from m3gen.runtime.backend import Place
+from m3gen.runtime.bundle import install
 from m3gen.runtime.dispatch import Dispatch
 from m3gen.runtime.here import Here
 from m3gen.runtime.ladder import Adapt, Trace, select, walk
@@ -162,6 +163,7 @@ def load(
     generated: Path | str | None = None,
     build: Build | None = None,
     adapt: Adapt | None = None,
+    bundle: Path | str | None = None,
 ) -> KernelSet:
     """The kernels of an architecture from the tables that are there; nothing is written.
 
@@ -170,7 +172,8 @@ def load(
     that cannot be used gives a warning and the next rung answers; one that was named here raises. `build` is
     asked for what no table has: `m3gen.codegen.build`, which needs more than torch and Triton. `adapt` takes each
     launcher and returns what is called in its place: `m3gen.emulator.Emulator.emulated`, for launches that shall run
-    neither on the GPU that is here nor in the interpreter.
+    neither on the GPU that is here nor in the interpreter. `bundle` is a file of `m3gen bundle`: where the compiler and
+    the GPU are those it was made for, its machine code runs and nothing is compiled; else a warning says why not.
 
     Raises `UserError` for an unknown architecture, a named folder that is not there, and when no table is and
     nothing builds.
@@ -200,6 +203,10 @@ def load(
         )
     place, adapted = _place(arch, adapt)
     here, unread = _here(arch)
+    if bundle is not None:
+        for reason in install(Path(bundle), arch=backend.live_architecture(), compiler=here.compiler).reasons:
+            warnings.warn(f"{reason}; kernels are compiled", RuntimeWarning, stacklevel=2)
+            unread.append(reason)
 
     def kernels(op: str) -> OpKernels:
         return OpKernels(op, arch, shelves.get(op, ()), faults.get(op, ()), adapted, here, build)
