@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from types import ModuleType
 
 from m3gen.runtime.modules import Modules
@@ -80,8 +82,7 @@ class Shelf:
         return f"its nearest row has {' and '.join(words)}"
 
 
-def _exact(problem: Problem) -> Exact:
-    return tuple(getattr(problem, name) for name in EXACT_FIELDS)
+_exact: Callable[[Problem], Exact] = attrgetter(*EXACT_FIELDS)
 
 
 def _differing(a: Problem, b: Problem) -> tuple[str, ...]:
