@@ -50,6 +50,7 @@ FLOORS = {
     "m3gen.tables.text": 1,
     "m3gen.tables.schema": 1,
     "m3gen.tables.load": 1,
+    "m3gen.tables.validated": 1,
     "m3gen.tables.files": 1,
     "m3gen.tables.manifest": 1,
 }
@@ -73,6 +74,10 @@ RUNTIME_MAY = (
     "m3gen.spec",
     "m3gen.interpreter",
     "m3gen.tables.load",
+    "m3gen.tables.validated",
+    "m3gen.tables.manifest",
+    "m3gen.tables.schema",
+    "m3gen.compiler.fingerprint",
     "m3gen.errors",
     "m3gen.tuning_db",
 )

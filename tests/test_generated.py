@@ -10,6 +10,7 @@ import pytest
 import m3gen
 from m3gen.codegen.generate import generate
 from m3gen.evaluate.place import suffices
+from m3gen.tables.lint import Gravity, lint
 from m3gen.tables.load import load
 from m3gen.tables.manifest import manifest_faults
 
@@ -34,6 +35,11 @@ def test_the_manifest_names_every_table_by_its_sum() -> None:
 def test_every_point_has_passed_the_last_gate_of_its_arch(table: Path) -> None:
     found = load(table)
     assert [point for point in found.points if not suffices(point.gate, found.arch)] == []
+
+
+def test_no_row_that_ships_is_of_no_use() -> None:
+    """None can never match, is hidden, is outside of its op's space or was checked as another text."""
+    assert [remark for remark in lint(ROOT / "tuning_db") if remark.gravity is not Gravity.NOTE] == []
 
 
 def test_generated_modules_are_what_the_tables_and_templates_make(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import m3gen
-from m3gen.targets import DEVICES
+from m3gen.targets import ARCHITECTURES, DEVICES
 
 ROOT = Path(m3gen.__file__).parents[1]
 SETUPTOOLS = 77  # the first that reads this pyproject.toml
@@ -153,6 +153,39 @@ def test_the_installed_package_finds_its_parts(installed: Path, tmp_path: Path) 
     assert Path(package).is_relative_to(installed.parent)
     assert (Path(tables), Path(modules)) == (home / "tuning_db", home / "generated")
     assert (home / "m3gen.db").is_file()
+
+
+ASK = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in BLOCKED:
+            raise ModuleNotFoundError(f"{name} is blocked", name=name)
+BLOCKED = ("sqlalchemy", "alembic", "optuna", "jinja2", "typer", "rich", "platformdirs", "numpy")
+sys.meta_path.insert(0, Blocker())
+from m3gen import runtime
+for arch in sys.argv[1:]:
+    kernels = runtime.load(arch)
+    rungs = {
+        str(kernels[op].select(point.problem).rung)
+        for op in kernels
+        for shelf in kernels[op]._shelves
+        for point in shelf.table.points
+    }
+    print(arch, len(kernels) > 0, *sorted(rungs), *kernels.faults)
+print(*sorted({name.split(".")[0] for name in sys.modules} & set(BLOCKED)))
+"""
+
+
+def test_the_runtime_answers_for_every_architecture_with_torch_and_triton_alone(
+    installed: Path, tmp_path: Path
+) -> None:
+    """What is not torch's or Triton's own is out of reach, as where nothing else is installed."""
+    home = str(tmp_path / "home")
+    output = run(
+        installed / "python", "-c", ASK, *ARCHITECTURES, cwd=tmp_path, M3GEN_HOME=home, M3GEN_SITE=str(tmp_path)
+    )
+    assert output.splitlines() == [*(f"{arch} True release" for arch in ARCHITECTURES), ""]
 
 
 def _setuptools() -> int:

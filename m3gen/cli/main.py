@@ -19,6 +19,8 @@ from typer.core import TyperGroup
 
 from m3gen.cli import (
     bench,
+    bundle,
+    explain,
     generate,
     judge,
     mnemonics,
@@ -26,6 +28,8 @@ from m3gen.cli import (
     repredict,
     run_asm,
     show,
+    store,
+    tables,
     targets,
     tune,
     validate,
@@ -77,6 +81,10 @@ app.command()(show.show)
 app.command()(portfolio.portfolio)
 app.command()(verify.verify)
 app.command()(generate.generate)
+app.add_typer(tables.app)
+app.add_typer(store.app)
+app.command()(explain.explain)
+app.command()(bundle.bundle)
 app.command()(mnemonics.mnemonics)
 app.command()(targets.targets)
 app.command("run-asm")(run_asm.run_asm)

@@ -183,9 +183,9 @@ def _run(plan: _Plan, workers: Executor, *, ordered: bool, sampler: str, seed: i
     """The exit status."""
     from m3gen.cli import live, output, work
     from m3gen.report import words
-    from m3gen.store import Store
+    from m3gen.store.aside import open_or_set_aside
 
-    with Store.open(plan.store_url) as store:
+    with open_or_set_aside(plan.store_url, output.stderr().print) as store:
         view = live.view(output.stderr(), words.predictor(plan.device))
         session = work.open_session(
             store,

@@ -8,16 +8,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from m3gen.compiler.fingerprint import fingerprint
 from m3gen.errors import UserError
 from m3gen.runtime import backend
 from m3gen.runtime.backend import Place
+from m3gen.runtime.bundle import install
 from m3gen.runtime.dispatch import Dispatch
-from m3gen.runtime.ladder import Adapt, select
+from m3gen.runtime.here import Here
+from m3gen.runtime.ladder import Adapt, Trace, select, walk
 from m3gen.runtime.selection import Build, NoKernel, Rung, Selection
 from m3gen.runtime.shelf import Shelf
-from m3gen.runtime.sources import Source, sources
+from m3gen.runtime.sources import Source, sources, verdict_files
 from m3gen.spec import Problem
 from m3gen.tables.load import load as load_table
+from m3gen.tables.manifest import listed_shas
+from m3gen.tables.validated import Verdict, load_verdicts
 from m3gen.targets import architecture
 
 
@@ -34,6 +39,7 @@ class OpKernels:
         shelves: Sequence[Shelf],
         faults: Sequence[str],
         adapt: Adapt,
+        here: Here,
         build: Build | None = None,
     ) -> None:
         self.op = op
@@ -41,6 +47,7 @@ class OpKernels:
         self.faults = tuple(faults)
         self._shelves = tuple(shelves)
         self._adapt = adapt
+        self._here = here
         self._build = build
         self._selected: dict[Problem, Selection] = {}
 
@@ -49,6 +56,11 @@ class OpKernels:
         if (known := self._selected.get(problem)) is None:
             known = self._selected[problem] = self._select(problem, problem.rows)
         return known
+
+    def trace(self, problem: Problem) -> Trace:
+        """Every step of the ladder for a problem, and its answer: what `select` decides by."""
+        self._require_ours(problem)
+        return walk(self._shelves, problem, problem.rows, problem.context, self._here)
 
     def bind(self, problem: Problem, max_rows: int) -> Dispatch:
         """Choose for every batch of up to `max_rows` rows of a problem, whose own `rows` is not looked at;
@@ -83,18 +95,25 @@ class OpKernels:
         selection.launcher(**{**made, **arguments})
 
     def _select(self, problem: Problem, rows: int) -> Selection:
+        self._require_ours(problem)
+        return select(
+            *(self._shelves, problem, rows, problem.context),
+            *(self._adapt, self._here, self.faults, self._build),
+        )
+
+    def _require_ours(self, problem: Problem) -> None:
         if (problem.op, problem.arch) != (self.op, self.arch):
             raise NoKernel(
                 f"the problem is {problem.op} on {problem.arch}, the kernels are {self.op} on {self.arch}: "
                 f"ask load({problem.arch!r})[{problem.op!r}]"
             )
-        return select(self._shelves, problem, rows, problem.context, self._adapt, self.faults, self._build)
 
 
 class KernelSet(Mapping[str, OpKernels]):
     """The kernels of one architecture: `kernels["sparse_decode"]` or `kernels.sparse_decode`.
 
-    With a builder every op is there; iterating names those that have tables. `place` says what runs the launches.
+    With a builder every op is there; iterating names those that have tables. `place` says what runs the launches,
+    `compiler` is the fingerprint that rows are held against.
     `faults` are the tables that could not be used, in words.
     """
 
@@ -103,11 +122,13 @@ class KernelSet(Mapping[str, OpKernels]):
         arch: str,
         by_op: Mapping[str, OpKernels],
         place: Place,
+        compiler: str,
         faults: Sequence[str],
         without_tables: Callable[[str], OpKernels] | None = None,
     ) -> None:
         self.arch = arch
         self.place = place
+        self.compiler = compiler
         self.faults = tuple(faults)
         self._by_op = dict(by_op)
         self._without_tables = without_tables
@@ -142,6 +163,7 @@ def load(
     generated: Path | str | None = None,
     build: Build | None = None,
     adapt: Adapt | None = None,
+    bundle: Path | str | None = None,
 ) -> KernelSet:
     """The kernels of an architecture from the tables that are there; nothing is written.
 
@@ -150,7 +172,8 @@ def load(
     that cannot be used gives a warning and the next rung answers; one that was named here raises. `build` is
     asked for what no table has: `m3gen.codegen.build`, which needs more than torch and Triton. `adapt` takes each
     launcher and returns what is called in its place: `m3gen.emulator.Emulator.emulated`, for launches that shall run
-    neither on the GPU that is here nor in the interpreter.
+    neither on the GPU that is here nor in the interpreter. `bundle` is a file of `m3gen bundle`: where the compiler and
+    the GPU are those it was made for, its machine code runs and nothing is compiled; else a warning says why not.
 
     Raises `UserError` for an unknown architecture, a named folder that is not there, and when no table is and
     nothing builds.
@@ -163,9 +186,11 @@ def load(
         paths = sorted((source.tables / arch).glob("*.json"))
         if source.rung is Rung.OVERRIDE and not paths:
             raise UserError(f"no table for {arch} in {source.tables}: name another folder, or none")
+        # The release's manifest comes with the modules that run: whoever can write it can write those.
+        listed = (listed_shas(source.tables) or {}) if source.rung is Rung.RELEASE else {}
         for path in paths:
             try:
-                shelves.setdefault(path.stem, []).append(_shelf(source, path))
+                shelves.setdefault(path.stem, []).append(_shelf(source, path, listed))
             except UserError as error:
                 if source.rung is Rung.OVERRIDE:
                     raise
@@ -177,13 +202,18 @@ def load(
             f"make one with `m3gen tune --arch {arch}`"
         )
     place, adapted = _place(arch, adapt)
+    here, unread = _here(arch)
+    if bundle is not None:
+        for reason in install(Path(bundle), arch=backend.live_architecture(), compiler=here.compiler).reasons:
+            warnings.warn(f"{reason}; kernels are compiled", RuntimeWarning, stacklevel=2)
+            unread.append(reason)
 
     def kernels(op: str) -> OpKernels:
-        return OpKernels(op, arch, shelves.get(op, ()), faults.get(op, ()), adapted, build)
+        return OpKernels(op, arch, shelves.get(op, ()), faults.get(op, ()), adapted, here, build)
 
     by_op = {op: kernels(op) for op, found in sorted(shelves.items()) if found}
-    all_faults = [fault for found in faults.values() for fault in found]
-    return KernelSet(arch, by_op, place, all_faults, None if build is None else kernels)
+    all_faults = [*unread, *(fault for found in faults.values() for fault in found)]
+    return KernelSet(arch, by_op, place, here.compiler, all_faults, None if build is None else kernels)
 
 
 def _place(arch: str, adapt: Adapt | None) -> tuple[Place, Adapt]:
@@ -194,8 +224,22 @@ def _place(arch: str, adapt: Adapt | None) -> tuple[Place, Adapt]:
     return Place.INTERPRETER, backend.interpreted
 
 
-def _shelf(source: Source, path: Path) -> Shelf:
-    return Shelf(source.rung, load_table(path), source.modules)
+def _here(arch: str) -> tuple[Here, list[str]]:
+    """The compiler and the verdicts under it, and the files of verdicts that could not be used."""
+    verdicts: dict[str, Verdict] = {}
+    faults = []
+    for path in verdict_files(arch):
+        try:
+            verdicts = load_verdicts(path) | verdicts
+        except UserError as error:
+            warnings.warn(f"{error}; rows are taken as not validated", RuntimeWarning, stacklevel=3)
+            faults.append(str(error))
+    return Here(fingerprint(), verdicts), faults
+
+
+def _shelf(source: Source, path: Path, listed: Mapping[str, str]) -> Shelf:
+    table = load_table(path, known_sha=listed.get(f"{path.parent.name}/{path.name}"))
+    return Shelf(source.rung, table, source.modules, str(path))
 
 
 def _path(folder: Path | str | None) -> Path | None:

@@ -49,6 +49,16 @@ class Modules:
             raise Missing(f"{op}_{key} in {self.place} has no launcher {op} with a workspace")
         return module
 
+    def source(self, op: str, key: str) -> str | None:
+        """SHA-256 of a module's text as it was generated, None where the index does not say."""
+        if self._package is None:
+            return None
+        try:
+            found = importlib.import_module(self._package).SOURCES[op][key]
+        except Exception:  # made by an earlier m3gen, or damaged: `find` says so
+            return None
+        return found if isinstance(found, str) else None
+
 
 def _import_folder(folder: Path) -> str | None:
     """The name of its package in `sys.modules`, one for each folder and index; None when it is unusable."""

@@ -24,7 +24,11 @@ class Rung(StrEnum):
 
     OVERRIDE = "override"  # tables named in the call of `load`
     USER = "user"  # the user's own tables
+    SITE = "site"  # those of the machine or the cluster, for all its users
     RELEASE = "release"  # those that ship with m3gen
+    DEMOTED = (
+        "demoted"  # a row of one of these for another compiler, or checked as an earlier text of its template
+    )
     HEURISTIC = "heuristic"  # the fallback of one of these tables, for the same kernel variant
     BUILT = "built"  # rendered on the spot by the caller's builder: neither tuned nor verified
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from types import ModuleType
 
 from m3gen.runtime.modules import Modules
@@ -19,9 +21,11 @@ class NoRow(Exception):
 class Shelf:
     """A table with its modules. Everything but the load must be equal; the load is rounded up to a row's."""
 
-    def __init__(self, rung: Rung, table: Table, modules: Modules) -> None:
+    def __init__(self, rung: Rung, table: Table, modules: Modules, place: str = "") -> None:
+        """`place` is the file of the table, for words."""
         self.rung = rung
         self.table = table
+        self.place = place
         self.modules = modules
         self._rows: dict[Exact, dict[int, list[Point]]] = {}
         for point in sorted(table.points, key=lambda p: (p.problem.rows, p.problem.context)):
@@ -59,6 +63,10 @@ class Shelf:
         """The generated module; `modules.Missing` when there is none."""
         return self.modules.find(self.table.op, self.table.kernel(problem, config))
 
+    def source(self, problem: Problem, config: str) -> str | None:
+        """SHA-256 of the text of the generated module; None when its index does not say."""
+        return self.modules.source(self.table.op, self.table.kernel(problem, config))
+
     def difference(self, problem: Problem) -> str:
         """What its nearest row differs in, in words: the one with the fewest such fields, then the nearest in
         rows."""
@@ -74,8 +82,7 @@ class Shelf:
         return f"its nearest row has {' and '.join(words)}"
 
 
-def _exact(problem: Problem) -> Exact:
-    return tuple(getattr(problem, name) for name in EXACT_FIELDS)
+_exact: Callable[[Problem], Exact] = attrgetter(*EXACT_FIELDS)
 
 
 def _differing(a: Problem, b: Problem) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from m3gen.spec.buckets import CONTEXT_BUCKETS, ROW_BUCKETS, bucket
@@ -89,8 +89,7 @@ class Problem:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Problem:
         """Inverse of `to_dict`; `ValueError` on unknown or missing fields."""
-        names = {f.name for f in fields(cls)}
-        if unknown := sorted(set(data) - names):
+        if unknown := sorted(data.keys() - cls.__dataclass_fields__.keys()):
             raise ValueError(f"unknown problem fields: {', '.join(unknown)}")
         try:
             return cls(**data)

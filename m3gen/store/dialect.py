@@ -86,6 +86,17 @@ def _switch_to_log(driver: sqlite3.Connection) -> bool:
     return True
 
 
+def vacuum(engine: Engine) -> None:
+    """Give back the space of rows that are gone."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        driver = connection.connection.driver_connection
+        if isinstance(driver, sqlite3.Connection):
+            driver.execute("VACUUM")
+            driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        else:
+            connection.exec_driver_sql("VACUUM")
+
+
 def lock_for_upgrade(connection: Connection) -> None:
     """Hold off other upgraders until the transaction ends. On SQLite its write lock already does."""
     if connection.dialect.name == "postgresql":

@@ -48,6 +48,10 @@ _BY_CODE = {
 _BY_SQLSTATE = {"53100": _FULL, "25006": _READ_ONLY}  # PostgreSQL's disk_full, read_only_sql_transaction
 
 
+class Damaged(UserError):
+    """The file is not what m3gen, or SQLite, wrote."""
+
+
 @contextmanager
 def as_user_errors(location: Location) -> Iterator[None]:
     """Turn the faults that a user can mend into `UserError`; the faults of m3gen pass through."""
@@ -56,7 +60,7 @@ def as_user_errors(location: Location) -> Iterator[None]:
     except (DBAPIError, sqlite3.Error) as error:
         if (message := explain(error, location)) is None:
             raise
-        raise UserError(message) from error
+        raise (Damaged if _is_damage(error) else UserError)(message) from error
 
 
 def explain(error: DBAPIError | sqlite3.Error, location: Location) -> str | None:
@@ -73,6 +77,11 @@ def explain(error: DBAPIError | sqlite3.Error, location: Location) -> str | None
     return template.format(where=location, detail=next(iter(str(cause).splitlines()), ""))
 
 
-def damaged(location: Location, detail: str) -> UserError:
+def _is_damage(error: DBAPIError | sqlite3.Error) -> bool:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return _BY_CODE.get(getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF) is _DAMAGED
+
+
+def damaged(location: Location, detail: str) -> Damaged:
     """The refusal of a file whose content is not what m3gen wrote."""
-    return UserError(_DAMAGED.format(where=location, detail=detail))
+    return Damaged(_DAMAGED.format(where=location, detail=detail))

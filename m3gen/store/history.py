@@ -5,9 +5,15 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, Executable, func, literal, select
 from sqlalchemy.orm import Session
 
-from m3gen.spec import Status
+from m3gen.spec import Problem, Status
 from m3gen.store.models import EvaluationRow, ProblemRow, SessionProblemRow, SessionRow, VerificationRow
 from m3gen.store.records import GATE, FailureCount, SessionRecord
+
+
+def problems(session: Session, *, arch: str | None, op: str | None) -> list[Problem]:
+    """All problems that were evaluated, or those of one architecture or op, in their order."""
+    query = select(ProblemRow.problem).where(ProblemRow.sha.in_(select(EvaluationRow.problem_sha)), *_of(arch, op))
+    return sorted(Problem.from_dict(found) for found in session.scalars(query))
 
 
 def sessions(session: Session, *, arch: str | None, op: str | None) -> list[SessionRecord]:

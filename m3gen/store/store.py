@@ -18,10 +18,11 @@ from m3gen.evaluate.place import INTERPRETER, MACHINE_CODE
 from m3gen.evaluate.verification import Verification
 from m3gen.space.config import Config
 from m3gen.spec import Problem, Status
-from m3gen.store import claims, dialect, evaluations, faults, history, identity, rows, winners
+from m3gen.store import claims, dialect, evaluations, faults, history, identity, prune, rows, union, winners
 from m3gen.store.check import logical_faults
 from m3gen.store.engine import open_engine
 from m3gen.store.evaluations import Found
+from m3gen.store.info import Info, info
 from m3gen.store.location import Location
 from m3gen.store.migrate import migrate, require_current, require_ours
 from m3gen.store.models import (
@@ -33,7 +34,9 @@ from m3gen.store.models import (
     TracesRow,
     VerificationRow,
 )
+from m3gen.store.prune import Pruned
 from m3gen.store.records import FailureCount, Record, SessionRecord, Winner
+from m3gen.store.union import Merged
 
 _UPDATE_SESSION = update(SessionRow).where(SessionRow.id == bindparam("session"))
 RUNNING = "running"  # the state of a session that has not ended, or was killed
@@ -300,6 +303,11 @@ class Store:
         with self._read() as session:
             return winners.winners(session, arch=arch, op=op)
 
+    def problems(self, *, arch: str | None = None, op: str | None = None) -> list[Problem]:
+        """All problems that were evaluated, or those of one architecture or op, in their order."""
+        with self._read() as session:
+            return history.problems(session, arch=arch, op=op)
+
     def sessions(self, *, arch: str | None = None, op: str | None = None) -> list[SessionRecord]:
         """All sessions, or those on a problem of one architecture or op, oldest first."""
         with self._read() as session:
@@ -315,6 +323,35 @@ class Store:
         with self._read() as session:
             found = dialect.damage(session.connection(), thorough=True)
             return found or list(logical_faults(session))
+
+    def info(self) -> Info:
+        """What the database holds, in numbers."""
+        path = self.location.path
+        with self._read() as session:
+            return info(session, path.stat().st_size if path else None)
+
+    def merge(self, other: Store) -> Merged:
+        """Every row of another store that this one does not have, in one transaction."""
+        with other._read() as source, self._write() as target:
+            return union.merge(source, target)
+
+    def prune(self, judges: Collection[str] | None = None, *, dry_run: bool = False) -> Pruned:
+        """Take out the evaluations of these judges; by default those of older versions of a judge on problems that a
+        newer one has judged. What nothing refers to any more goes too. `dry_run` only counts."""
+        with self._write() as session:
+            gone = prune.superseded(session) if judges is None else prune.judged_by(session, judges)
+            pruned = prune.prune(session, gone)
+            if dry_run:
+                session.rollback()
+        return pruned
+
+    def vacuum(self) -> tuple[int, int]:
+        """Write the file anew without its holes; its size in bytes before and after (0 and 0 on a server)."""
+        path = self.location.path
+        before = path.stat().st_size if path else 0
+        with faults.as_user_errors(self.location):
+            dialect.vacuum(self._engine)
+        return before, path.stat().st_size if path else 0
 
     @contextmanager
     def _read(self) -> Iterator[Session]:

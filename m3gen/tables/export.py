@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from m3gen import __version__, ops
+from m3gen import ops
 from m3gen.codegen.render import template_shas
 from m3gen.errors import UserError
 from m3gen.evaluate import place
@@ -19,11 +19,12 @@ from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.ops.base import Op
 from m3gen.spec import CONTEXT_BUCKETS, Problem
 from m3gen.tables import merge
+from m3gen.tables.assemble import Parts, assemble
 from m3gen.tables.files import replace_text, writing
 from m3gen.tables.findings import Finding, is_current
 from m3gen.tables.load import load
 from m3gen.tables.manifest import write_manifest
-from m3gen.tables.table import Point, PointStatus, Provenance, Table, Values, config_id
+from m3gen.tables.table import Point, PointStatus, Table, config_id
 from m3gen.tables.text import dumps
 
 _STATUS = {Stage.MEASURED: PointStatus.MEASURED, Stage.PREDICTED: PointStatus.PREDICTED}
@@ -61,32 +62,18 @@ def merged(old: Table | None, findings: Iterable[Finding]) -> Table:
     """
     findings = list(findings)
     op = ops.get(findings[0].winner.problem.op)
-    points = {point.problem: point for point in _usable(op, old)} if old else {}
-    configs: dict[str, Values] = dict(old.configs) if old else {}
-    times: dict[Problem, Mapping[str, float]] = {}
+    parts = Parts()
+    if old:
+        parts.add(old)
+        parts.points = {point.problem: point for point in _usable(op, old)}
     for problem, (point, finding) in _best(op, findings).items():
-        configs[point.config] = finding.winner.config.to_dict()
-        times[problem] = {config_id(config): us for config, us in finding.others.items()}
-        if problem not in points or merge.displaces(point, points[problem]):
-            points[problem] = point
-    ordered = tuple(points[problem] for problem in sorted(points))
-    used = {point.config for point in ordered}
-    variant_fields = merge.variant_fields(op, points)
-    return Table(
-        op=op.name,
-        arch=ordered[0].problem.arch,
-        variant_fields=variant_fields,
-        configs={name: configs[name] for name in sorted(used)},
-        points=ordered,
-        fallback=merge.fallbacks(op, variant_fields, ordered, configs, times),
-        provenance=Provenance(
-            m3gen=__version__,
-            compilers=tuple(sorted({point.compiler for point in ordered})),
-            judges=tuple(sorted({point.judge for point in ordered})),
-            templates=template_shas(op.template),
-            date=_date(old, findings),
-        ),
-    )
+        parts.configs[point.config] = finding.winner.config.to_dict()
+        parts.code |= {code.id: code for code in finding.launches}
+        parts.times[problem] = {config_id(config): us for config, us in finding.others.items()}
+        if problem not in parts.points or merge.displaces(point, parts.points[problem]):
+            parts.points[problem] = point
+    arch = findings[0].winner.problem.arch
+    return assemble(op, arch, parts, templates=template_shas(op.template), date=_date(old, findings))
 
 
 def _usable(op: Op, old: Table) -> list[Point]:
@@ -108,11 +95,17 @@ def _date(old: Table | None, findings: Iterable[Finding]) -> str:
 
 
 def _best(op: Op, findings: Iterable[Finding]) -> dict[Problem, tuple[Point, Finding]]:
-    """One finding a problem: the op folds loads that it cannot tell apart, so several may meet in one."""
+    """One finding a problem: the op folds loads that it cannot tell apart, so several may meet in one. `UserError`
+    for two that contradict each other."""
     best: dict[Problem, tuple[Point, Finding]] = {}
     for finding in findings:
         point = _point(op, finding)
         held = best.get(point.problem)
+        if held is not None and (reason := merge.conflict(point, held[0])):
+            raise UserError(
+                f"two winners of {point.problem.canonical_json()} contradict each other ({reason}): "
+                "remove one from the store with `m3gen store prune`, or tune again"
+            )
         if held is None or merge.better(point, held[0]):
             best[point.problem] = (point, finding)
     return best
@@ -140,6 +133,7 @@ def _point(op: Op, finding: Finding) -> Point:
         source_sha=winner.verification.source_sha,
         evidence=_evidence(evaluation),
         open_ended=_open_ended(op, problem),
+        launches=tuple(code.id for code in finding.launches),
     )
 
 

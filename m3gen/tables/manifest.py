@@ -18,12 +18,18 @@ def write_manifest(root: Path) -> Path:
     return root / NAME
 
 
-def manifest_faults(root: Path) -> list[str]:
-    """What does not agree between manifest and tables, a line each. A missing manifest is one fault."""
+def listed_shas(root: Path) -> dict[str, str] | None:
+    """What the manifest says of each table, by path; None without a manifest that can be read."""
     try:
         listed = json.loads((root / NAME).read_text(encoding="utf-8"))["tables"]
-        listed = {str(name): str(sha) for name, sha in listed.items()}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {str(name): str(sha) for name, sha in listed.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def manifest_faults(root: Path) -> list[str]:
+    """What does not agree between manifest and tables, a line each. A missing manifest is one fault."""
+    if (listed := listed_shas(root)) is None:
         return [f"{root / NAME} is missing or not a manifest: export a table to write it again"]
     found = _shas(root)
     return [

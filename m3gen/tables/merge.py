@@ -42,6 +42,17 @@ def better(new: Point, old: Point) -> bool:
     return (new.us, new.config) < (old.us, old.config)
 
 
+def conflict(a: Point, b: Point) -> str:
+    """Why no rule says which of two points of one problem to keep; "" when one does, or both say the same."""
+    if a.status is not b.status or a.evidence == b.evidence:
+        return ""
+    if _judge(a)[0] == _judge(b)[0] or a.config == b.config:
+        return ""
+    return (
+        f"{a.status} by {a.judge} and by {b.judge}, which do not compare, with configs {a.config} and {b.config}"
+    )
+
+
 def refusal(op: Op, problem: Problem, config: Values) -> str | None:
     """Why a config is not of the op's space for a problem; None when it is."""
     try:

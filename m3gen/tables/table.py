@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 
 from m3gen.spec import Problem
@@ -29,6 +29,32 @@ class PointStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchCode:
+    """What a compiler made of one launch: enough to tell that another makes something else of it.
+
+    `vector_spills`  registers spilled to memory (NVIDIA: instructions that load and store them)
+    `scalar_spills`  scalar registers kept in lanes of vector registers (AMD)
+    `scratch_bytes`  per lane
+    `shared_bytes`   per workgroup
+    `code_sha`       SHA-256 of the machine code without line information
+    """
+
+    kernel: str
+    registers: int
+    vector_spills: int
+    scalar_spills: int
+    scratch_bytes: int
+    shared_bytes: int
+    workgroups_per_cu: int
+    code_sha: str
+
+    @property
+    def id(self) -> str:
+        """The first 12 hex digits of the SHA-256 of its canonical JSON."""
+        return _sha(asdict(self))[:12]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """The winner of one problem. Times are microseconds for the whole op.
 
@@ -44,6 +70,7 @@ class Point:
     `source_sha`   SHA-256 of the kernel's text that the gate ran, without provenance lines
     `evidence`     SHA-256 of the evaluation and the keys of its facts
     `open_ended`   load fields of which this point also serves anything larger
+    `launches`     ids in `Table.code` of its launches, in order; empty when they were not kept
     """
 
     problem: Problem
@@ -61,6 +88,7 @@ class Point:
     source_sha: str
     evidence: str
     open_ended: tuple[str, ...] = ()
+    launches: tuple[str, ...] = ()
 
     @property
     def ratio(self) -> float | None:
@@ -91,7 +119,7 @@ class Provenance:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """`variant_fields` are the problem's fields that a text depends on, beside the config; a kernel
-    is one (variant, config). `points` are in the order of their problems."""
+    is one (variant, config). `points` are in the order of their problems. `code`: the launches of points by id."""
 
     op: str
     arch: str
@@ -100,6 +128,7 @@ class Table:
     points: tuple[Point, ...]
     fallback: tuple[Fallback, ...]
     provenance: Provenance
+    code: Mapping[str, LaunchCode] = field(default_factory=dict, hash=False)
 
     @property
     def buckets(self) -> dict[str, tuple[int, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from m3gen.tables.table import FORMAT, KEY_FIELDS, Point, Table
@@ -31,6 +32,8 @@ def dumps(table: Table) -> str:
             }
         ),
     }
+    if table.code:
+        sections["code"] = _lines_of_object({name: asdict(one) for name, one in table.code.items()})
     body = ",\n".join(f" {_line(name)}: {sections[name]}" for name in sorted(sections))
     return f"{{\n{body}\n}}\n"
 
@@ -41,7 +44,9 @@ def sha(table: Table) -> str:
 
 
 def _point(point: Point) -> dict[str, Any]:
+    kept = {"launches": point.launches} if point.launches else {}
     return {
+        **kept,
         "key": {name: getattr(point.problem, name) for name in KEY_FIELDS},
         "config": point.config,
         "us": point.us,

@@ -102,7 +102,9 @@ def test_the_index_is_plain_data_of_what_is_there(tmp_path: Path) -> None:
         "merge": {"0123abcd": "merge_0123abcd"},
         "sparse_decode": {path.stem[-8:]: path.stem for path in paths},
     } == package.MODULES
-    assert [type(node) for node in ast.parse(index.read_text()).body] == [ast.Expr, ast.Assign]
+    assert {point.source_sha for point in TABLE.points} == set(package.SOURCES["sparse_decode"].values())
+    assert set(package.SOURCES) == {"sparse_decode"}  # the other file does not say what it was made of
+    assert [type(node) for node in ast.parse(index.read_text()).body] == [ast.Expr, ast.Assign, ast.Assign]
 
 
 def test_modules_that_the_table_no_longer_uses_go_and_others_stay(tmp_path: Path) -> None:

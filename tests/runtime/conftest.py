@@ -38,5 +38,5 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def nobodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No tables of whoever runs the tests."""
     monkeypatch.setenv("M3GEN_HOME", str(tmp_path / "nobodys"))
-    for name in ("M3GEN_TABLES", "M3GEN_GENERATED", "XDG_DATA_HOME"):
+    for name in ("M3GEN_TABLES", "M3GEN_GENERATED", "M3GEN_SITE", "XDG_DATA_HOME", "XDG_DATA_DIRS"):
         monkeypatch.delenv(name, raising=False)

@@ -41,7 +41,7 @@ def test_a_point_says_what_was_found(tmp_path: Path) -> None:
     assert (point.problem, point.config) == (problem(), winner.config.sha[:12])
     assert (point.us, point.low_us, point.high_us, point.baseline_us) == (12.3457, 11.1111, 14.8148, 20.0)
     assert (point.status, point.judge, point.gate) == (PointStatus.PREDICTED, "predict-amd-1", "machine-code")
-    assert (point.limit, point.registers, point.compiler) == ("memory", 128, "triton-3.9.0-0123")
+    assert (point.limit, point.registers, point.compiler) == ("memory", 128, finding(problem()).winner.compiler)
     assert point.source_sha == winner.verification.source_sha
     assert load(path).configs[point.config] == winner.config.to_dict()
 
@@ -165,7 +165,7 @@ def test_a_gpu_is_more_than_machine_code(tmp_path: Path) -> None:
 def test_a_winner_that_was_run_as_the_code_of_another_compiler_is_refused(tmp_path: Path) -> None:
     found = finding(problem())
     later = replace(found.winner.verification, environment={"compiler": "triton-3.10.0-4567"})
-    with pytest.raises(UserError, match=r"code of triton-3\.10\.0-4567, its time is that of triton-3\.9\.0-0123"):
+    with pytest.raises(UserError, match=r"code of triton-3\.10\.0-4567, its time is that of triton-3\."):
         export([replace(found, winner=replace(found.winner, verification=later))], tmp_path)
 
 

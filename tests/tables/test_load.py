@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -193,3 +194,20 @@ def test_a_read_only_file_is_enough(tmp_path: Path) -> None:
     path.write_text(json.dumps(GOOD))
     path.chmod(0o444)
     assert load(path).op == "sparse_decode"
+
+
+def test_a_file_that_is_known_by_its_sum_is_the_same_table() -> None:
+    data = dumps(parse(json.dumps(GOOD).encode(), "some.json")).encode()
+    known = hashlib.sha256(data).hexdigest()
+    assert parse(data, "some.json", known_sha=known) == parse(data, "some.json")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_sum_vouches_for_that_file_alone(known: bool) -> None:
+    """And a file that is no table is refused by place, whoever lists it."""
+    table = copy.deepcopy(GOOD)
+    table["points"][1]["us"] = 1000.0
+    del table["configs"]
+    data = json.dumps(table).encode()
+    with pytest.raises(UserError, match="configs is missing"):
+        parse(data, "some.json", known_sha=hashlib.sha256(data).hexdigest() if known else "0" * 64)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from m3gen.tables.schema import Mismatch, compile_schema
-from m3gen.tables.table import Point, Provenance
+from m3gen.tables.table import LaunchCode, Point, Provenance
 
 INF, NAN = float("inf"), float("nan")
 SCHEMA = json.loads(files("m3gen.tables").joinpath("schema.json").read_text())
@@ -74,7 +74,9 @@ def test_the_place_is_named_from_the_outside_in() -> None:
 def test_the_schema_holds_the_fields_of_the_values() -> None:
     point = SCHEMA["$defs"]["point"]
     assert {f.name for f in fields(Point)} - {"problem"} | {"key"} == set(point["properties"])
-    assert set(point["required"]) == set(point["properties"])
+    assert set(point["required"]) == set(point["properties"]) - {"launches"}
+    code = SCHEMA["$defs"]["code"]
+    assert {f.name for f in fields(LaunchCode)} == set(code["properties"]) == set(code["required"])
     assert {f.name for f in fields(Provenance)} == set(SCHEMA["properties"]["provenance"]["properties"])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from m3gen import ops
 from m3gen.codegen.generate import device_of
 from m3gen.codegen.render import render
+from m3gen.compiler.fingerprint import fingerprint
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.verification import Verification
 from m3gen.space import Config
@@ -71,15 +72,15 @@ def winner(
             high_us=us * 1.2,
             limit="memory",
             facts=("facts of " + chosen.sha[:8],),
-            environment={"compiler": "triton-3.9.0-0123"},
+            environment={"compiler": fingerprint()},
         ),
         verification=Verification(
             status=status,
             on=on,
             source_sha=render(OP, of, chosen).sha,
-            environment={"compiler": "triton-3.9.0-0123"},
+            environment={"compiler": fingerprint()},
         ),
-        compiler="triton-3.9.0-0123",
+        compiler=fingerprint(),
         created_at=day,
     )
 
