@@ -26,7 +26,7 @@ _MOST = 500  # numbers in one statement; databases bound them
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Rows that were taken out: evaluations, and facts, traces, configs and problems that nothing refers to any more."""
+    """Rows that were taken out: evaluations, and what nothing refers to any more."""
 
     evaluations: int
     facts: int

@@ -28,7 +28,6 @@ from m3gen.store.migrate import migrate, require_current, require_ours
 from m3gen.store.models import (
     EvaluationRow,
     FactsRow,
-    ProblemRow,
     SessionProblemRow,
     SessionRow,
     TracesRow,
@@ -284,14 +283,6 @@ class Store:
         with self._read() as session:
             found = session.scalar(query)
             return rows.verification_value(found) if found else None
-
-    def problems(self, *, arch: str | None = None) -> list[Problem]:
-        """Every problem that was ever asked about, in order; those of one architecture if asked."""
-        query = select(ProblemRow.problem)
-        if arch is not None:
-            query = query.where(ProblemRow.arch == arch)
-        with self._read() as session:
-            return sorted(Problem.from_dict(found) for found in session.scalars(query))
 
     # -- the whole ------------------------------------------------------------------------------------------
 
