@@ -5,24 +5,24 @@ checked as."""
 
 MODULES = {
     "sparse_decode": {
-        "1328382d": "sparse_decode_1328382d",
-        "65ac7b14": "sparse_decode_65ac7b14",
-        "998701b8": "sparse_decode_998701b8",
-        "a56985f0": "sparse_decode_a56985f0",
-        "da3c12ef": "sparse_decode_da3c12ef",
-        "ea3eae6c": "sparse_decode_ea3eae6c",
-        "ed9e561b": "sparse_decode_ed9e561b",
+        "2e790ecd": "sparse_decode_2e790ecd",
+        "6e8ceb0e": "sparse_decode_6e8ceb0e",
+        "8a5ab1c9": "sparse_decode_8a5ab1c9",
+        "991bffbf": "sparse_decode_991bffbf",
+        "b600e178": "sparse_decode_b600e178",
+        "c7598e36": "sparse_decode_c7598e36",
+        "eb8c4971": "sparse_decode_eb8c4971",
     },
 }
 
 SOURCES = {
     "sparse_decode": {
-        "1328382d": "f283ffa6675610ea39cb2b741eabbfde7b31b2fd421e509274d36b8f447a06b0",
-        "65ac7b14": "911a655b53d0b6a42a67476c0aacebee9af82c9a0ffaa91942b5bd35959b55f5",
-        "998701b8": "9261edf53409a6ae28149221e36c272b27571596ca8abfded0b65c5ad80c09f5",
-        "a56985f0": "745aa0b61cdc5b4f4b93c50cec214fabcf01b675d6f768e8052327db9274cb8d",
-        "da3c12ef": "981add0572a1b8808751bd696fae4c952056875ba91c68baf41272c049750d65",
-        "ea3eae6c": "5d8608e198bb4a408e4fcc200f068bd9d41bafd5530e0b2c1e5734a513ec6611",
-        "ed9e561b": "f4ac8150b239cbb8f804c4fdcc288640b48c57ccc9dea2869d34b1d895f81a51",
+        "2e790ecd": "2280a51618ee5cca257b609e9ea0c0a770c5945749a5f1fccae5df23ce933e44",
+        "6e8ceb0e": "7a9fd0aa46fa2cf909f86fd88456e4ae16bd708f3e70acf97a8b117dda83f3e9",
+        "8a5ab1c9": "ffdf07ee8493a8624f257e375b2de9b6c3f8fcfefc841f8adf46b991831b6c95",
+        "991bffbf": "9323a5e4a46cdbadaace7347fe4809e00f6e25ef84e043c2a8d772edfa470b3f",
+        "b600e178": "f4a85d4b48a8b3696b7ecb124987f005d551aacf814d9527b2d358b45338f03c",
+        "c7598e36": "feaea5ede06af3f12b172b5c4c8eecad6ad0ace97364d3036fe8ba452ba5a522",
+        "eb8c4971": "eddfecebc66f1e6b08dac8c45896c32ef688a091d46f8f60816781fd03569222",
     },
 }

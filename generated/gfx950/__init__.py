@@ -5,22 +5,24 @@ checked as."""
 
 MODULES = {
     "sparse_decode": {
-        "5a2b6862": "sparse_decode_5a2b6862",
-        "5cc1b249": "sparse_decode_5cc1b249",
-        "a340d34b": "sparse_decode_a340d34b",
-        "ad102854": "sparse_decode_ad102854",
-        "e871640b": "sparse_decode_e871640b",
-        "f95002fd": "sparse_decode_f95002fd",
+        "0b50066e": "sparse_decode_0b50066e",
+        "1c3bb8aa": "sparse_decode_1c3bb8aa",
+        "56486535": "sparse_decode_56486535",
+        "89006d5b": "sparse_decode_89006d5b",
+        "a574b159": "sparse_decode_a574b159",
+        "b811baab": "sparse_decode_b811baab",
+        "eb2c2b21": "sparse_decode_eb2c2b21",
     },
 }
 
 SOURCES = {
     "sparse_decode": {
-        "5a2b6862": "b37568d178d80d6326cddd2caa55bc328c3adcf259fcf2ec36286602464a740a",
-        "5cc1b249": "7d086882a79c7c9fff39118c704afee010e336222d7b00837aae325340289262",
-        "a340d34b": "87e596a86b6afbfa90015e72bde65dcec33944e2c4eb57b932da61838ca47a45",
-        "ad102854": "af2e9d4f2ddceacf305e3e40c06edc897240e212175d2b79f3085ad2a4a588a6",
-        "e871640b": "a7041a2dd6e4cb958fe43bb4c1ef9ac2f2d0c9cffd9794b2425adc35cf175bad",
-        "f95002fd": "6d6fa5e6634decf78033c7f507683fed8bb2d34d724109bc562010b29ee97345",
+        "0b50066e": "c99b5d5f346fe9f5242d472aa2fb49253bffc9770d2227e8a7a4c30658b975c5",
+        "1c3bb8aa": "8096397fbd245115eee783fdd0c62a7ce734975d8cc5497edd68fca7c108029e",
+        "56486535": "d63179678d9384028d92318d98289e080917772189dae42d8389aa05506d8a4b",
+        "89006d5b": "0b35f661fe6641c4342294c27ff0a442f019786667823721478d819c810cd064",
+        "a574b159": "3104d1531c024ea323a1b027b85ce440e8a8ad04db961a0a88e989763e751203",
+        "b811baab": "9a5b4b7b5579063031ddd8386a9c52d928057989593ec4ed849a8df4efbfe3b7",
+        "eb2c2b21": "ebe27de620cc9a14c75e5bd2a3c7aaa567f8e3560f0dcc54201bba6d4b809a54",
     },
 }

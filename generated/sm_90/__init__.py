@@ -5,20 +5,24 @@ checked as."""
 
 MODULES = {
     "sparse_decode": {
-        "01156edc": "sparse_decode_01156edc",
-        "27fdf3e5": "sparse_decode_27fdf3e5",
-        "8bb5e7a0": "sparse_decode_8bb5e7a0",
-        "92d7233e": "sparse_decode_92d7233e",
-        "a8721ed5": "sparse_decode_a8721ed5",
+        "62c8ab92": "sparse_decode_62c8ab92",
+        "6c39ae34": "sparse_decode_6c39ae34",
+        "6eb3187f": "sparse_decode_6eb3187f",
+        "9db225f5": "sparse_decode_9db225f5",
+        "b9f3a1e7": "sparse_decode_b9f3a1e7",
+        "bbbe97d4": "sparse_decode_bbbe97d4",
+        "c76fd387": "sparse_decode_c76fd387",
     },
 }
 
 SOURCES = {
     "sparse_decode": {
-        "01156edc": "1dcf8202e7c7da20f931d5e44a92902cd976c8c6f7d1eca63bb11db23b1afe5e",
-        "27fdf3e5": "e8b5d4f284d884518ad59d60d1ddbb2428c1e5aff9ac6f22c45f7acfe4643034",
-        "8bb5e7a0": "47b1c320ccf53d26d1aed3e8dcf54177a5bc5d9b3449a9f36d7412e2f641db79",
-        "92d7233e": "52f753c0ba2661faf50abbe5539f43868c7095df927ae63cd86f70caa67a4228",
-        "a8721ed5": "7eaa740a3dbd4113fb93aba2fed778c0b73b0bccf9fb30434afe1a0cf81e69a2",
+        "62c8ab92": "b79aa67949ce343c56a14664548fb1598d936237eb28145fe54dc144ab2d8987",
+        "6c39ae34": "d4fb1763a6dadccc346d3c39f1e903189daf9c4f91a1cc5173c8b951faca75d1",
+        "6eb3187f": "4afa47d685fd694046916ca36fc54a6fbe7350744992b1730865f411195111c4",
+        "9db225f5": "c9a667ed231f74d006708a9b3694c6665be9ab0c904ebb0c3f4962b94460927d",
+        "b9f3a1e7": "00469feb718ba7272d72461c657b93ca9a9230faa7111318223801777d730cd0",
+        "bbbe97d4": "6074accdbedd98361bdc18ee5a1b6d8581f8d7dca358cf47385315a4b24da272",
+        "c76fd387": "42352d04c009581e96ee89dad80e5416ce4a57cc8f2375ef97017ead9f81c508",
     },
 }

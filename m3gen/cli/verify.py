@@ -190,7 +190,7 @@ def _legal(problem: Problem, device: Device, values: dict[str, Any]) -> Config:
     op = ops.get(problem.op)
     space, default = op.space(problem, device), op.default(problem, device)
     try:
-        config = space.canonical({**default, **values})
+        config = space.canonical({**{one.name: one.default for one in space.parameters}, **default, **values})
     except ValueError as error:
         raise UserError(f"--config on {problem_line(problem)}: {error}") from None
     if config != default and (broken := space.violations(config)):

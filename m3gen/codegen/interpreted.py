@@ -32,9 +32,10 @@ def build_interpreted(problem: Problem) -> tuple[ModuleType, Config]:
     device = device_of(problem)
     space = op.space(problem, device)
     config = op.default(problem, device)
+    defaults = {one.name: one.default for one in space.parameters}  # of what a change makes active
     for name, values in _SOONEST.items():
         for value in values if name in config else ():
-            changed = space.canonical({**config, name: value})
+            changed = space.canonical({**defaults, **config, name: value})
             if changed in space:
                 config = changed
                 break

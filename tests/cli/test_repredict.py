@@ -20,7 +20,9 @@ PROBLEMS = (samples.problem(), samples.problem(op="index_topk"), samples.problem
 def url(home: Path) -> str:
     url = f"sqlite:///{home / 'm3gen.db'}"
     with Store.open(url) as store:
-        store.begin({}, PROBLEMS)
+        session = store.begin({}, PROBLEMS)
+        for problem in PROBLEMS:
+            store.commit_evaluation(session, problem, samples.config(), samples.predicted(10.0))
     return url
 
 

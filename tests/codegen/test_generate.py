@@ -131,8 +131,8 @@ def test_a_row_whose_kernel_has_changed_since_its_check_is_marked(tmp_path: Path
         ({"heads_in": "m\n    import os"}, "heads_in"),
         ({"num_warps": 3}, "num_warps"),
         ({"sorcery": 1}, "sorcery"),
-        ({"page_splits": 4, "splits": 1}, "has no meaning"),
-        ({"tile_n": 16, "num_warps": 8}, "load_width"),
+        ({"page_splits": 4, "splits": 1, "first_tile": "loop"}, "has no meaning"),
+        ({"tile_n": 16, "num_warps": 8, "first_tile": "loop"}, "load_width"),
     ],
 )
 def test_no_value_outside_the_ops_space_reaches_a_module(

@@ -59,6 +59,6 @@ def test_more_splits_of_one_row_wait_less(arch: str):
     problem, one = sparse_decode(arch, rows=1)
     op = ops.get("sparse_decode")
     field = op.field(problem, one)
-    whole = op.space(problem, one).canonical({**field, "splits": 1})
+    whole = op.space(problem, one).canonical({**field, "splits": 1, "first_tile": "loop"})
     assert field["splits"] == 16
     assert prior_us(op.work(problem, field), one) < prior_us(op.work(problem, whole), one)

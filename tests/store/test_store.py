@@ -48,9 +48,11 @@ def test_traces_are_kept_once_by_name(store: Store) -> None:
     assert store.traces("code-4x0-1-2") == b"\0\xffraw"
 
 
-def test_problems_are_those_asked_about(store: Store) -> None:
+def test_problems_are_those_that_were_evaluated(store: Store) -> None:
     asked = [problem(), problem(rows=64), problem(arch="gfx950", compute_units=256)]
-    store.begin({}, asked)
+    session = store.begin({}, [*asked, problem(rows=16)])
+    for one in asked:
+        store.commit_evaluation(session, one, config(), predicted(10.0))
     assert store.problems() == sorted(asked)
     assert store.problems(arch="gfx950") == asked[2:]
 
