@@ -173,6 +173,46 @@ class IndexScore:
         known = {parameter.name for parameter in space.parameters}
         return space.canonical({name: value for name, value in values.items() if name in known})
 
+    def field(self, problem: Problem, device: Device) -> Config:
+        """vLLM's scorers: whole pages, all heads and query rows of a request in one tile.
+
+        NVIDIA (vllm/models/minimax_m3/common/ops/index_topk.py): the matrix unit, TARGET_GRID 4096 programs over
+        at most 256 splits. AMD (vllm/models/minimax_m3/amd/ops/index_topk.py): a target of 512 programs and the
+        vector unit for a single pair; with bf16 keys on gfx950 1024 of 2 warps and one stage up to 8 and from 20
+        to 64 requests, 768 up to 11. Several heads with several query rows run 4 warps and two stages. vLLM has no
+        fp32 keys, whose whole pages fit no LDS, and no fp8 ones on sm_100, where Triton's third stage spills:
+        these take 32 tokens at a time, and two stages.
+        """
+        requests = max(1, problem.rows // problem.query_len)
+        launch = launch_space.field_default(device)
+        target, scorer = 4096, "matrix"
+        if device.architecture.vendor is Vendor.AMD:
+            target = 512
+            scorer = "vector" if problem.group_size * problem.query_len == 1 else "matrix"
+            few, many = requests <= 11, 20 <= requests <= 64
+            if device.arch == "gfx950" and problem.kv_dtype == "bf16" and (few or many):
+                target = 768 if 8 < requests <= 11 else 1024
+                launch |= {"num_warps": 2, "num_stages": 1}
+        if problem.group_size > 1 and problem.query_len > 1:
+            launch |= {"num_warps": 4, "num_stages": 2}
+        if dtype(problem.kv_dtype).is_fp8 or problem.kv_dtype == "fp32":
+            launch["num_stages"] = 2
+        values: dict[str, Any] = {
+            "scorer": scorer,
+            "heads_in": "m",
+            "tile_n": 32 if problem.kv_dtype == "fp32" else problem.page_size,
+            "share": "splits",
+            "splits": _power_of_two_at_most(max(1, min(256, target // requests))),
+            "keys_ahead": False,
+            "masked_loads": False,
+            "heads": "together",
+            "rows_packed": min(16, _power_of_two_at_least(problem.query_len)),
+            **launch,
+        }
+        space = self.space(problem, device)
+        known = {parameter.name for parameter in space.parameters}
+        return space.canonical({name: value for name, value in values.items() if name in known})
+
     def canonical(self, problem: Problem) -> Problem:
         """Every load is its own: the work grows with the context."""
         return problem

@@ -113,10 +113,16 @@ class IndexSelect:
 
     def default(self, problem: Problem, device: Device) -> Config:
         """The defaults of the two ops, one after the other."""
-        selector = _TOPK.default(problem, device)
+        return self._apart(problem, device, _SCORE.default(problem, device), _TOPK.default(problem, device))
+
+    def field(self, problem: Problem, device: Device) -> Config:
+        """What the field hard-codes for the two ops, one after the other."""
+        return self._apart(problem, device, _SCORE.field(problem, device), _TOPK.field(problem, device))
+
+    def _apart(self, problem: Problem, device: Device, scorer: Config, selector: Config) -> Config:
         values: dict[str, Any] = {
             "form": "apart",
-            **_SCORE.default(problem, device),
+            **scorer,
             **{_SELECTOR.get(name, name): value for name, value in selector.items()},
         }
         space = self.space(problem, device)

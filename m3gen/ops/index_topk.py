@@ -119,6 +119,38 @@ class IndexTopk:
         known = {parameter.name for parameter in space.parameters}
         return space.canonical({name: value for name, value in values.items() if name in known})
 
+    def field(self, problem: Problem, device: Device) -> Config:
+        """vLLM's selectors, both by sorting networks.
+
+        NVIDIA (vllm/models/minimax_m3/common/ops/index_topk.py): TOPK_TARGET_GRID 512 programs over at most 16
+        chunks, tiles of 256 with 8 warps, a merge kernel. AMD (vllm/models/minimax_m3/amd/ops/index_topk.py): the
+        last program merges; up to 128 blocks one tile of 128 with 2 warps and one stage, else tiles of 512 with 8
+        warps (4 on gfx950), a TOPK_TARGET_GRID of 64 programs over at most 16 chunks.
+        """
+        blocks = -(-problem.context // problem.page_size)
+        programs = problem.rows * problem.group_size
+        launch = launch_space.field_default(device)
+        if device.architecture.vendor is Vendor.NVIDIA:
+            tile, target, merge, warps, stages = 256, 512, "kernel", 8, 2
+        elif blocks <= 128:
+            tile, target, merge, warps, stages = 128, 1, "last", 2, 1
+        else:
+            tile, target, merge, warps, stages = 512, 64, "last", 4 if device.arch == "gfx950" else 8, 2
+        cap = topk_inputs.capacity(problem.topk)
+        values: dict[str, Any] = {
+            "select": "sort",
+            "tile": max(tile, cap),
+            "splits": _power_of_two_at_most(max(1, min(16, target // programs, LARGEST_SORT // cap))),
+            "merge": merge,
+            "merge_warps": 4,
+            **launch,
+            "num_warps": warps,
+            "num_stages": stages,
+        }
+        space = self.space(problem, device)
+        known = {parameter.name for parameter in space.parameters}
+        return space.canonical({name: value for name, value in values.items() if name in known})
+
     def canonical(self, problem: Problem) -> Problem:
         """Every load is its own: the work grows with the context."""
         return problem
