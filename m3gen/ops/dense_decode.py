@@ -58,7 +58,7 @@ class DenseDecode:
         tiles of 16 tokens with segments and 32 without, 32 in fp8 either way; 16 rows of queries times heads in a
         block; for up to 128 programs 16 segments in fp32 with a reduction, else none; Triton's default launch
         options. On sm_100 fp8 that spills 2 registers (Triton 3.9), and V is asked for after the scores instead of
-        together with K.
+        together with K; on gfx942 a scale of each token spills 6 scalar ones but for waves_per_eu 1.
         """
         is_fp8 = dtype(problem.kv_dtype).is_fp8
         fits = [n for n in decode_attention.packed_counts(problem) if n * problem.group_size <= 16]
@@ -77,6 +77,8 @@ class DenseDecode:
             "merge_warps": 4,
             **launch_space.field_default(device),
         }
+        if device.arch == "gfx942" and problem.kv_scale == "per_token_head":
+            values["waves_per_eu"] = 1
         space = self.space(problem, device)
         known = {parameter.name for parameter in space.parameters}
         return space.canonical({name: value for name, value in values.items() if name in known})

@@ -26,11 +26,10 @@ def last_merges(arch: str) -> tuple[Any, Any]:
     in the merge what other waves stored."""
     problem, device = decode("sparse_decode", arch, group_size=16)
     space = OP.space(problem, device)
-    changed = {"merge": "last", "num_warps": 8, "num_stages": 1, "tile_n": 64, "splits": 16, "page_splits": 2}
+    changed = {"merge": "last", "num_warps": 4, "num_stages": 1, "tile_n": 64, "splits": 4}
     changed |= {"loads": "together", "masked_loads": False, "partials": "fp32"}
-    chosen = {**OP.default(problem, device), **changed}
-    chosen.pop("merge_warps", None)
-    return problem, space.canonical(chosen)
+    defaults = {one.name: one.default for one in space.parameters}
+    return problem, space.canonical({**defaults, **OP.default(problem, device), **changed})
 
 
 @pytest.mark.parametrize("arch", ARCHS)

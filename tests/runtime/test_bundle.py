@@ -108,7 +108,9 @@ def test_the_jit_compiles_what_it_does_not_find(built: tuple[Any, Path], tmp_pat
         return json.dumps({**manifest, "entries": manifest["entries"][:-1]}).encode()
 
     part = changed(bundle, tmp_path / "part.zip", all_but_the_last)
-    assert install(part, arch="gfx942", compiler=fingerprint(), cache_dir=tmp_path / "cache").entries == LAUNCHES - 1
+    assert (
+        install(part, arch="gfx942", compiler=fingerprint(), cache_dir=tmp_path / "cache").entries == LAUNCHES - 1
+    )
     assert json.loads(run(JIT, request, tmp_path / "cache")) == [True] * (LAUNCHES - 1) + [False]
 
 
