@@ -130,7 +130,13 @@ class TestDatabase:
         content = bytearray(path.read_bytes())
         content[8192:] = b"\xa5" * (len(content) - 8192)
         path.write_bytes(content)
-        self.refused(path, command, url, f"{path} is damaged", f"mv {path} {path}.damaged")
+        if command == TUNE:  # puts it away and goes on
+            ran = m3gen(*command, "--kv", "bf16", "--rows", "1", "--budget", "1", "--store", url)
+            assert ran.status in (0, 1)
+            assert f"{path} is damaged" in ran.err
+            assert [one.read_bytes() for one in tmp_path.glob("store.db.damaged*")] == [bytes(content)]
+        else:
+            self.refused(path, command, url, f"{path} is damaged", f"mv {path} {path}.damaged")
 
     def refused(self, path: Path, command: tuple[str, ...], url: str, *parts: str) -> None:
         content = path.read_bytes()
