@@ -20,7 +20,8 @@ HEAD = """Made by `{command}` with {compiler}. Do not edit.
 # Against the field
 
 vLLM {version}'s decode kernels of MiniMax-M3 beside m3gen's, at TP 4 and one query row a request. Every time here is
-**predicted**, in microseconds, from the machine code of both, on both sides of a row by the same version of one model ({judges}).
+**predicted**, in microseconds, from the machine code of both, both sides of a row by the same version of one model
+({judges}).
 Nothing was measured.
 
 - *pick*: m3gen's kernel, of `tuning_db/` ({tabled}) or the op's default. *field*: vLLM's kernels with the
