@@ -104,11 +104,23 @@ class _Matrix:
         return int(unserved[0]), float(product[0])
 
     def best(self, size: int, smaller: tuple[int, ...]) -> tuple[int, ...]:
-        """The columns of least cost. `smaller`: the best ones of one size less, where the exchanges begin."""
+        """The columns of least cost. `smaller`: the best ones of one size less, where exchanges begin,
+        as they do at the best column of each problem."""
         size = min(size, len(self._columns))
         if size == len(self._columns) or math.comb(len(self._columns), size) <= _ALL_SETS:
             return self._least(combinations(self._columns, size))
-        found = self._least((*smaller, one) for one in self._columns if one not in smaller)
+        begun = {self._grown(smaller, size)} | {
+            self._grown((int(one),), size) for one in self._regrets.argmin(axis=1)
+        }
+        return min((self._exchanged(found) for found in sorted(begun)), key=self.cost)
+
+    def _grown(self, found: tuple[int, ...], size: int) -> tuple[int, ...]:
+        while len(found) < size:
+            found = self._least((*found, one) for one in self._columns if one not in found)
+        return tuple(sorted(found))
+
+    def _exchanged(self, found: tuple[int, ...]) -> tuple[int, ...]:
+        """The least that exchanging one column at a time leads to."""
         while True:
             exchanges = (
                 tuple(sorted({*found} - {out} | {one}))

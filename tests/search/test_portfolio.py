@@ -98,7 +98,7 @@ def test_regrets_are_those_of_whoever_serves(times: Matrix):
     assert found.members or not any(times.values())
 
 
-@settings(max_examples=25, derandomize=True)
+@settings(max_examples=25)
 @given(matrices(most_configs=12, most_problems=8), st.integers(1, 4))
 def test_exchanges_find_what_looking_at_all_sets_finds_or_nearly(times: Matrix, most: int):
     exact = portfolio(times, most)
@@ -110,7 +110,7 @@ def test_exchanges_find_what_looking_at_all_sets_finds_or_nearly(times: Matrix, 
     mine, best = cost(times, chosen(found)), cost(times, chosen(exact))
     if len(found.members) == len(exact.members):
         assert mine[0] == best[0] or mine[0] <= best[0] + 1
-        assert mine[0] > best[0] or mine[1] <= best[1] * 2
+        assert mine[0] > best[0] or mine[1] <= best[1] * 1.5
 
 
 def test_a_second_one_must_earn_two_percent():
