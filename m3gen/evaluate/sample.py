@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from m3gen.ops.base import Op
 from m3gen.space import Config
-from m3gen.spec import ExactProblem, Problem
+from m3gen.spec import CONTEXT_BUCKETS, ExactProblem, Problem
 
 if TYPE_CHECKING:
     import torch
 
 _MOST_TRIPS = 8
+_SOME_PAGES = 8
 _MOST_PAGES = 512
 _MOST_BLOCKS = 8192  # of scores, where no page is read
 _CACHES = ("k_cache", "source_k")  # of as many pages as the pool has
-_LONG_TABLE = 1 << 12
+_RANDOM = 64  # rows of a tensor that are random, the others repeat them: any values will do
 
 
 def loads(op: Op, problem: Problem, config: Config) -> Iterator[Problem]:
@@ -25,6 +26,10 @@ def loads(op: Op, problem: Problem, config: Config) -> Iterator[Problem]:
 
     Of contexts with as many iterations the shortest; where nothing streams, the longest: it is small too, and how
     much of a tile is filled may decide how long a selection takes."""
+    shortest, longest = (op.canonical(problem.with_load(problem.rows, CONTEXT_BUCKETS[end])) for end in (0, -1))
+    if shortest == longest:  # the context is nothing to this op: a pool of some pages is as good as a large one
+        yield ExactProblem.of(problem, problem.query_len, _SOME_PAGES * problem.page_size)
+        return
     found: dict[float, Problem] = {}
     pages, streams = 1, True
     while pages <= _MOST_PAGES or (pages <= _MOST_BLOCKS and not streams and len(found) < 2):
@@ -67,9 +72,10 @@ def _tensor(
         strides = _dense(shape)
     out = torch.empty_strided(shape, strides, dtype=like.dtype)
     if like.dtype.is_floating_point:
-        # Any values will do; the rows of a table of positions may be alike.
-        rows = shape[0] if shape[0] < _LONG_TABLE else 1
-        out.copy_(torch.rand((rows, *shape[1:]), generator=generator).to(like.dtype))
+        some = torch.rand((min(shape[0], _RANDOM), *shape[1:]), generator=generator).to(like.dtype)
+        whole = shape[0] // _RANDOM * _RANDOM
+        out[:whole].unflatten(0, (-1, _RANDOM)).copy_(some) if whole else None
+        out[whole:].copy_(some[: shape[0] - whole])
         return out
     out.zero_()
     blocks = -(-problem.context // problem.page_size)
