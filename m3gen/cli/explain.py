@@ -66,7 +66,7 @@ def explain(
         kv=kv,
         kv_scale=kv_scale,
         rows=rows,
-        context=context,
+        context=[str(context)],
         query_len=query_len,
     )
     kernels = runtime.load(found.arch, tables=tables)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from m3gen import ops, targets
 from m3gen.cli.options import integers, split
@@ -15,6 +16,7 @@ DEFAULT_OPS = ("sparse_decode",)
 DEFAULT_RANKS = (4,)
 DEFAULT_DTYPES = ("bf16", "fp8")
 DEFAULT_ROWS = (1, 16, 64, 256)
+DEFAULT_CONTEXTS = (8192,)
 KV_SCALES = ("auto", "none", "scalar", "per_token_head")
 
 
@@ -51,13 +53,14 @@ def build(
     kv: Sequence[str] | None = None,
     kv_scale: str = "auto",
     rows: Sequence[str] | None = None,
-    context: int = 8192,
+    context: Sequence[str] | None = None,
     query_len: int = 1,
 ) -> tuple[Problem, ...]:
     """The problems that the options span, each once, folded by its op. `UserError` names the option."""
     shards = [_shard(ranks) for ranks in integers("--tp", tp, DEFAULT_RANKS)]
     caches = _caches(device, dtypes(device, kv), kv_scale)
-    loads = _loads(rows, query_len)
+    contexts = integers("--context", context, DEFAULT_CONTEXTS)
+    loads = list(product(_rows(rows, query_len), contexts))
     found: dict[Problem, None] = {}
     for one in find_ops(op):
         for shard in shards:
@@ -66,7 +69,7 @@ def build(
                 if problem is None:
                     continue
                 for load in loads:
-                    found[one.canonical(_with_load(problem, load, context))] = None
+                    found[one.canonical(_with_load(problem, *load))] = None
     return tuple(found)
 
 
@@ -102,7 +105,7 @@ def _caches(device: Device, names: Sequence[str], scale: str) -> list[Cache]:
     return [Cache(name, fp8_scale if name == dialect else "none") for name in names]
 
 
-def _loads(rows: Sequence[str] | None, query_len: int) -> tuple[int, ...]:
+def _rows(rows: Sequence[str] | None, query_len: int) -> tuple[int, ...]:
     if rows is None:
         loads = tuple(load for load in DEFAULT_ROWS if load >= query_len)
     else:

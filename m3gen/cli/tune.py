@@ -42,9 +42,13 @@ def tune(
     ] = "auto",
     rows: Rows = None,
     context: Annotated[
-        int,
-        typer.Option("--context", metavar="TOKENS", min=1, help="Tokens of context, rounded up to a bucket."),
-    ] = 8192,
+        list[str] | None,
+        typer.Option(
+            "--context",
+            metavar="TOKENS",
+            help="Tokens of context, rounded up to a bucket; 8192 by default. Repeat it or separate values by commas.",
+        ),
+    ] = None,
     query_len: Annotated[
         int, typer.Option("--query-len", metavar="N", min=1, help="Query tokens of one request.")
     ] = 1,

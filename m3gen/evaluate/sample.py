@@ -74,7 +74,8 @@ def _tensor(
     if like.dtype.is_floating_point:
         some = torch.rand((min(shape[0], _RANDOM), *shape[1:]), generator=generator).to(like.dtype)
         whole = shape[0] // _RANDOM * _RANDOM
-        out[:whole].unflatten(0, (-1, _RANDOM)).copy_(some) if whole else None
+        if whole:
+            out[:whole].view(-1, *some.shape).copy_(some)
         out[whole:].copy_(some[: shape[0] - whole])
         return out
     out.zero_()

@@ -28,8 +28,13 @@ def test_the_default_is_tp4_with_both_caches_at_four_loads() -> None:
 
 
 def test_problems_are_folded_by_their_op_and_each_comes_once() -> None:
-    [only] = problems.build(MI300X, op=["sparse_decode"], kv=["bf16"], rows=["3,4", "4"], context=100_000)
+    [only] = problems.build(MI300X, op=["sparse_decode"], kv=["bf16"], rows=["3,4", "4"], context=["100000"])
     assert (only.rows, only.context) == (4, 2048)
+
+
+def test_every_load_is_rows_by_context() -> None:
+    found = problems.build(MI300X, op=["index_score"], kv=["bf16"], rows=["1,16"], context=["8192", "100000"])
+    assert [(one.rows, one.context) for one in found] == [(1, 8192), (1, 131072), (16, 8192), (16, 131072)]
 
 
 def test_fp8_is_the_dialect_of_the_architecture() -> None:
@@ -69,7 +74,7 @@ def test_a_device_goes_by_any_of_its_names() -> None:
         ({"rows": ["0"]}, "--rows '0'", "expected positive integers"),
         ({"rows": ["1,-2"]}, "--rows '1,-2'", "expected positive integers"),
         ({"rows": ["1024"]}, "--rows 1024", "last bucket 512"),
-        ({"context": 1 << 21}, "--context 2097152", "last bucket 1048576"),
+        ({"context": ["2097152"]}, "--context 2097152", "last bucket 1048576"),
         ({"kv": ["int4"]}, "--kv 'int4'", "bf16 and fp8"),
         ({"kv": ["e4m3fn"]}, "--kv 'e4m3fn'", "its dialect is e4m3fnuz"),
         ({"kv": [","]}, "--kv ''", "bf16 and fp8"),
