@@ -108,9 +108,10 @@ class Finals:
                 return None
         return None
 
-    def _verdict(self, contest: _Contest, config: Config, on: str) -> Verification | None:
+    def _verdict(self, contest: _Contest, config: Config, on: str, *, anew: bool = False) -> Verification | None:
+        """None while it is not known; the store is asked the first time, and `anew` for those of other sessions."""
         key = (contest.group.signature, config, on)
-        if self._verdicts.get(key) is None:
+        if key not in self._verdicts or (anew and self._verdicts[key] is None):
             source = contest.group.source(config)
             known = self._store.verification(contest.study.problem, config, source, at_least=on)
             self._verdicts[key] = known if known and self._holds(known) else None
@@ -129,10 +130,12 @@ class Finals:
                 continue
             config, on = due
             under_way.add((contest.group.signature, config, on))
-            if not self._claims.take(self._work(contest, config, on)):
+            mine = self._claims.take(self._work(contest, config, on))
+            if self._verdict(contest, config, on, anew=True) is not None:  # of a session that has just reached it
+                if mine:
+                    self._claims.release({self._work(contest, config, on)})
                 continue
-            if self._verdict(contest, config, on) is not None:  # of a session that has just let go of its claim
-                self._claims.release({self._work(contest, config, on)})
+            if not mine:
                 continue
             problem = contest.study.problem
             ticket = pool.submit(self._rooms.verify_request(problem.op, problem, config, on))

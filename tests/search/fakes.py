@@ -76,14 +76,16 @@ class Compiled:
 
 
 class FakePool:
-    """Answers one payload per poll: that at `first` of those pending, the one submitted first at 0."""
+    """Answers one payload per poll: that at `first` of those pending, the one submitted first at 0. Before each answer
+    `idle` polls bring nothing."""
 
     def __init__(
-        self, handler: Callable[[Any], Any], poll: Callable[[], None] = lambda: None, first: int = 0
+        self, handler: Callable[[Any], Any], poll: Callable[[], None] = lambda: None, first: int = 0, idle: int = 0
     ) -> None:
         self._handler = handler
         self._poll = poll
         self._first = first
+        self._idle = self._left = idle
         self._queue: list[tuple[int, Any]] = []
         self._tickets = 0
         self.most_pending = 0
@@ -100,6 +102,10 @@ class FakePool:
         self._poll()
         if not self._queue or timeout_s == 0:
             return []
+        if self._left:
+            self._left -= 1
+            return []
+        self._left = self._idle
         ticket, payload = self._queue.pop(self._first)
         try:
             return [Done(ticket, self._handler(payload), Status.OK)]
@@ -140,6 +146,7 @@ class Bench:
     pools: list[FakePool] = field(default_factory=list)
     on_poll: Callable[[], None] = lambda: None
     first: int = 0
+    idle: int = 0
 
     def session(self, *problems: Problem, budget: str = "200", sampler: str = "random", **options: Any) -> Session:
         return Session(
@@ -172,7 +179,7 @@ class Bench:
         )
 
     def _pool(self, handler: Callable[[Any], Any]) -> FakePool:
-        self.pools.append(FakePool(handler, lambda: self.on_poll(), self.first))
+        self.pools.append(FakePool(handler, lambda: self.on_poll(), self.first, self.idle))
         return self.pools[-1]
 
     def _source_sha(self, op: Any, problem: Problem, config: Config) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from m3gen.evaluate.launched import DUPLICATE_OF
 from m3gen.evaluate.place import gates
 from m3gen.evaluate.verification import Verification
-from m3gen.spec import Status
+from m3gen.space import Config
+from m3gen.spec import Problem, Status
 from tests.search.fakes import DEVICE, Bench, Dies, Hangs, problem, whole_space
 
 
@@ -178,3 +180,19 @@ def test_a_slower_candidate_is_no_tie_however_few_its_registers(bench: Bench):
     bench.registers = dict.fromkeys(whole_space(bench), 32) | {bench.op.best(problem()): 500}
     (row,) = bench.session(budget="1000").run().rows
     assert row.config == bench.op.best(problem())
+
+
+def test_waiting_for_verdicts_does_not_ask_the_store_at_every_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    """With two hundred problems the driver once asked it thousands of times a second, on a core of its own."""
+    asked: list[Config] = []
+    verification = bench.store.verification
+
+    def counted(problem: Problem, config: Config, *args: Any, **options: Any) -> Verification | None:
+        asked.append(config)
+        return verification(problem, config, *args, **options)
+
+    monkeypatch.setattr(bench.store, "verification", counted)
+    bench.idle = 50
+    bench.session(problem(1), problem(16), budget="30").run()
+    assert len(bench.verifications) == 2
+    assert len(asked) <= 8  # before and after the claim on each of two gates, twice where a problem shares it
