@@ -46,7 +46,7 @@ class KvGather:
         return Space(
             [
                 PowerOfTwo("tile_n", 8, problem.page_size, default=32, doc="tokens of one iteration"),
-                PowerOfTwo("parts", 1, 64, default=16, doc="programs of one head of a request"),
+                PowerOfTwo("parts", 1, 256, default=16, doc="programs of one head of a request"),
                 cache_space.num_warps(device, default=4),
                 Ordinal("num_stages", (1, 2), default=1, doc="iterations whose loads are in flight"),
             ],

@@ -19,15 +19,15 @@ Values = Mapping[str, Any]
 
 
 def space(problem: Problem, device: Device) -> Space:
-    """Tiles of a page and programs over them: those of K and V, which outnumber the index's."""
+    """Tiles of a page and programs over them: those of each head of K and V, and of the index."""
 
     def most_parts(c: Values) -> int:
-        return cache_space.power_of_two_at_least(problem.kv_heads) * problem.page_size // int(c["tile_n"])
+        return cache_space.power_of_two_at_least(problem.kv_heads + 1) * problem.page_size // int(c["tile_n"])
 
     return Space(
         [
             PowerOfTwo("tile_n", 8, problem.page_size, default=32, doc="tokens of one tile"),
-            PowerOfTwo("parts", 1, 16, default=4, doc="programs of one page"),
+            PowerOfTwo("parts", 1, 64, default=4, doc="programs of one page"),
             cache_space.num_warps(device, default=4),
         ],
         [
@@ -47,8 +47,8 @@ def page_bytes(problem: Problem, *, index: bool = True) -> int:
 
 
 def trips(problem: Problem, config: Config) -> int:
-    """Tiles of K, and as many of V, that one program visits."""
-    tiles = problem.kv_heads * problem.page_size // int(config["tile_n"])
+    """Tiles of K with those of V, or of the index, that one program visits."""
+    tiles = (problem.kv_heads + 1) * problem.page_size // int(config["tile_n"])
     return -(-tiles // int(config["parts"]))
 
 

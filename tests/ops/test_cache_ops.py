@@ -162,7 +162,7 @@ SLOT_CLAMPED = "return tl.minimum(slot, slots - 1), is_live & (slot >= 0)"
 WRONG = (
     ("qk_norm_rope_insert", "scalar", "1.0 + tl.load(weight_ptr + offs_d)", "tl.load(weight_ptr + offs_d)"),
     ("qk_norm_rope_insert", "scalar", "-sin, sin", "sin, -sin"),
-    ("qk_norm_rope_insert", "scalar", "k = tl.div_rn(k, tl.load(scale_ptr))", "k = k * 1.0"),
+    ("qk_norm_rope_insert", "scalar", "k = tl.div_rn(k, scale)", "k = k * 1.0"),
     ("qk_norm_rope_insert", "none", "return slot, is_live & (slot >= 0)", "return tl.maximum(slot, 0), is_live"),
     (
         "qk_norm_rope_insert",
@@ -174,9 +174,9 @@ WRONG = (
     ("kv_insert", "scalar", "-240.0, 240.0", "-224.0, 224.0"),
     ("kv_insert", "none", "return slot, is_live & (slot >= 0) & (slot < slots)", SLOT_CLAMPED),
     ("kv_insert", "none", "slot_mapping_ptr, index_slots", "slot_mapping_ptr, 0 * index_slots"),
-    ("kv_gather", "scalar", "* tl.load(scale_ptr)", "* 1.0"),
+    ("kv_gather", "scalar", "* k_scale)", "* 1.0)"),
     ("kv_gather", "none", "offs_n = tile %", "page = tl.minimum(page, pages - 1)\n        offs_n = tile %"),
-    ("kv_copy", "none", "target * stride_page", "source * stride_page"),
+    ("kv_copy", "none", "target * stride_v_page", "source * stride_v_page"),
     ("kv_copy", "per_token_head", "scale_ptr + target * PAGE", "scale_ptr + source * PAGE"),
     ("kv_convert", "none", "offs_d // X * stride_outer + offs_d % X", "offs_d"),
     ("kv_zero", "per_token_head", "tl.full([TILE_N], 1.0", "tl.full([TILE_N], 0.0"),
