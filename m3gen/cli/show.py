@@ -21,12 +21,14 @@ def show(
     from m3gen import ops, paths, targets
     from m3gen.cli import output, stored
     from m3gen.report import history, machine, winners
+    from m3gen.search.consolidation import stored_winners
     from m3gen.store import Store
 
     arch = arch and targets.architecture(arch).name
     op = op and ops.get(op).name
     with Store.open(store or paths.store_url(), read_only=True) as opened:
-        rows = [stored.winner_row(opened, winner) for winner in opened.winners(arch=arch, op=op)]
+        named = stored_winners(opened, arch=arch, names=op and [op])  # those that tables name
+        rows = [stored.winner_row(opened, winner) for winner in named]
         sessions = opened.sessions(arch=arch, op=op)
         failures = opened.failures(arch=arch, op=op)
         where = str(opened.location)

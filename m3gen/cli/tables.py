@@ -43,9 +43,23 @@ def export(
             help="m3gen: winners into tables. t4: every evaluation, one file a problem, in Kernel Tuner's T4.",
         ),
     ] = "m3gen",
+    within: Annotated[
+        float | None,
+        typer.Option(
+            "--within",
+            metavar="PERCENT",
+            min=0,
+            max=10,
+            help="Let a row name a verified configuration up to this much slower than its fastest, where fewer modules "
+            "then serve all rows. By default 2, less than which predictions do not tell apart. Measured rows stay.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write the store's verified winners into tables.
+
+    Rows that could share a module name the fewest configurations that serve them all within a tie.
 
     Refused, with nothing written: two winners of one problem between which no rule decides, and a winner that has not
     passed the correctness gate as the text of today. `m3gen generate` makes the modules.
@@ -60,6 +74,7 @@ def export(
     from m3gen.cli import output, problems
     from m3gen.cli import tables_work as work
     from m3gen.errors import UserError
+    from m3gen.evaluate.ranking import TIE
     from m3gen.report.tables import row_line
 
     if form not in ("m3gen", "t4"):
@@ -70,7 +85,9 @@ def export(
     names = None if op is None else {one.name for one in problems.find_ops(op)}
     target = out or paths.tables_dir()
     output.require_writable(target, "name another folder with --out")
-    done = work.export_stored(store or paths.store_url(), name, names, target, t4=form == "t4")
+    regret = TIE if within is None else within / 100
+    url = store or paths.store_url()
+    done = work.export_stored(url, name, names, target, t4=form == "t4", regret=regret)
     if as_json:
         without = [problem.to_dict() for problem in done.without]
         output.print_object("tables export", {"files": [str(path) for path in done.files], "without": without})

@@ -31,8 +31,12 @@ class Exported:
     without: tuple[Problem, ...]
 
 
-def export_stored(url: str, arch: str | None, ops: Collection[str] | None, target: Path, *, t4: bool) -> Exported:
-    """The store's winners into tables, or all its evaluations into T4 files. `UserError` when it has none."""
+def export_stored(
+    url: str, arch: str | None, ops: Collection[str] | None, target: Path, *, t4: bool, regret: float
+) -> Exported:
+    """The store's winners into tables, consolidated within `regret`, or all its evaluations into T4 files. `UserError`
+    when it has none."""
+    from m3gen.search.consolidation import stored_winners
     from m3gen.store import Store
     from m3gen.tables.export import export
     from m3gen.tables.findings import findings
@@ -43,7 +47,7 @@ def export_stored(url: str, arch: str | None, ops: Collection[str] | None, targe
             raise UserError(f"{store.location} has no such problem: run m3gen tune first, or name another --store")
         if t4:
             return Exported(tuple(_t4(store, problem, target) for problem in problems), ())
-        winners = [one for one in store.winners(arch=arch) if ops is None or one.problem.op in ops]
+        winners = stored_winners(store, arch=arch, names=ops, regret=regret)
         files = export(findings(store, winners), target)
     won = {winner.problem for winner in winners}
     return Exported(tuple(files), tuple(problem for problem in problems if problem not in won))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import islice
@@ -12,9 +12,10 @@ from m3gen.compiler.facts import KernelFacts
 from m3gen.errors import UserError
 from m3gen.evaluate.evaluation import Evaluation
 from m3gen.evaluate.place import MACHINE_CODE
-from m3gen.evaluate.ranking import ranked
+from m3gen.evaluate.ranking import TIE, ranked
 from m3gen.evaluate.verification import Verification
 from m3gen.search.claims import Claims, work
+from m3gen.search.consolidation import Rival, consolidated, text_of
 from m3gen.search.executor import Done, Pool
 from m3gen.search.loop import TICK_S
 from m3gen.search.result import WinnerRow
@@ -84,14 +85,38 @@ class Finals:
                 self._claims.close()
 
     def rows(self) -> tuple[WinnerRow, ...]:
-        """The winners, in the order of the problems as the groups hold them."""
+        """The winners, consolidated, in the order of the problems as the groups hold them."""
+        won = {one.study.problem: one for one in self._contests if self._due(one) is None and one.current}
+        passed = cache(self._passed)  # by group and config: what ties on one problem does so on its neighbours
+        rivals = {problem: self._rivals(contest, passed) for problem, contest in won.items()}
+        chosen = consolidated(rivals, lambda problem: text_of(won[problem].group.op, problem))
         found = []
-        for contest in self._contests:
-            if self._due(contest) is None and (config := contest.current):
-                verdict = self._verdict(contest, config, self._gates[-1])
-                assert verdict is not None  # nothing is due, so the one in front has passed
-                found.append(self._row(contest.study, config, verdict))
+        for problem, contest in won.items():
+            verdict = passed(contest.group, chosen[problem])
+            assert verdict is not None  # a rival has passed
+            found.append(self._row(contest.study, chosen[problem], verdict))
         return tuple(found)
+
+    def _rivals(self, contest: _Contest, passed: Callable[[Group, Config], Verification | None]) -> list[Rival]:
+        """The winner of a contest, and those that tie with it and are known to pass every gate too: the best first."""
+        known, best = contest.study.evaluations, contest.current
+        assert best is not None
+        slowest = (1 + TIE) * _value(known[best])  # the fastest is no slower than the winner
+        tied = {
+            config: evaluation
+            for config, evaluation in known.items()
+            if evaluation.may_win and _value(evaluation) <= slowest and passed(contest.group, config)
+        }
+        return [Rival(one, _value(tied[one]), tied[one].stage) for one in _ordered(tied, self._facts)]
+
+    def _passed(self, group: Group, config: Config) -> Verification | None:
+        """The verdict of the last gate on a candidate that is known to have passed them all."""
+        verdict = None
+        for on in self._gates:
+            verdict = self._verdicts.get((group.signature, config, on)) or self._stored(group, config, on)
+            if verdict is None or not verdict.ok:
+                return None
+        return verdict
 
     def _due(self, contest: _Contest) -> tuple[Config, str] | None:
         """Drop the finalists that failed; the one in front and the gate it waits for, None when it has passed them
@@ -112,10 +137,13 @@ class Finals:
         """None while it is not known; the store is asked the first time, and `anew` for those of other sessions."""
         key = (contest.group.signature, config, on)
         if key not in self._verdicts or (anew and self._verdicts[key] is None):
-            source = contest.group.source(config)
-            known = self._store.verification(contest.study.problem, config, source, at_least=on)
-            self._verdicts[key] = known if known and self._holds(known) else None
+            self._verdicts[key] = self._stored(contest.group, config, on)
         return self._verdicts[key]
+
+    def _stored(self, group: Group, config: Config, on: str) -> Verification | None:
+        problem = group.studies[0].problem  # a verdict does not depend on the load
+        known = self._store.verification(problem, config, group.source(config), at_least=on)
+        return known if known and self._holds(known) else None
 
     def _holds(self, known: Verification) -> bool:
         """Whether a stored verdict would be reached again."""
@@ -201,14 +229,21 @@ class _Contest:
 
 def finalists(study: Study, facts: Callable[[str], KernelFacts | None], limit: int) -> list[Config]:
     """At most `limit` candidates that may win, the best first."""
-    ok = [(config, evaluation) for config, evaluation in study.evaluations.items() if evaluation.may_win]
-    ok.sort(key=lambda item: item[0].sha)  # equals in an order that does not tell which was tried first
+    may_win = {config: evaluation for config, evaluation in study.evaluations.items() if evaluation.may_win}
+    return list(islice(_ordered(may_win, facts), limit))
+
+
+def _ordered(
+    evaluations: Mapping[Config, Evaluation], facts: Callable[[str], KernelFacts | None]
+) -> Iterator[Config]:
+    # Equals in an order that does not tell which was tried first.
+    by_sha = dict(sorted(evaluations.items(), key=lambda item: item[0].sha))
 
     def registers(key: str) -> int | None:
         found = facts(key)
         return None if found is None else found.registers
 
-    return list(islice(ranked(dict(ok), registers), limit))
+    return ranked(by_sha, registers)
 
 
 def _known(evaluation: Evaluation, facts: Callable[[str], KernelFacts | None]) -> list[KernelFacts]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import combinations, count, islice
 from typing import TYPE_CHECKING
 
 from m3gen.evaluate.evaluation import Stage
@@ -66,11 +66,29 @@ def portfolio(times: Times, most: int = MOST) -> Portfolio:
     cost = (len(problems) + 1, math.inf)
     for size in range(1, most + 1):
         found = matrix.best(size, chosen)
-        unserved, product = matrix.cost(found)
+        unserved, _, product = matrix.cost(found)
         if len(found) < size or (unserved >= cost[0] and product * (1 + EARNS) > cost[1]):
             break
         chosen, cost = found, (unserved, product)
     return _as_portfolio(times, problems, [configs[number] for number in chosen])
+
+
+def cover(times: Times, liked: Mapping[Config, int]) -> frozenset[Config]:
+    """The fewest configs of which each problem has a time of one; of sets as small the one most liked (the sum over its
+    configs), then that of the least worst regret times geometric mean. Every problem has a time."""
+    problems = sorted(times)
+    found = {config for problem in problems for config in times[problem]}
+    configs = sorted(found, key=lambda one: (-liked.get(one, 0), one.sha))
+    matrix = _Matrix(
+        [[times[problem].get(config, math.inf) for config in configs] for problem in problems],
+        [liked.get(config, 0) for config in configs],
+    )
+    chosen: tuple[int, ...] = ()
+    for size in count(1):
+        chosen = matrix.best(size, chosen)
+        if matrix.cost(chosen)[0] == 0:
+            break
+    return frozenset(configs[number] for number in chosen)
 
 
 def stored_times(store: Store, arch: str, op: str) -> dict[Problem, dict[Config, float]]:
@@ -89,19 +107,23 @@ def stored_times(store: Store, arch: str, op: str) -> dict[Problem, dict[Config,
 
 
 class _Matrix:
-    """Logarithms of regrets, infinite where a config did not run: a row per problem, a column per config."""
+    """Logarithms of regrets, infinite where a config did not run: a row per problem, a column per config.
 
-    def __init__(self, times: Sequence[Sequence[float]]) -> None:
+    `liked`: of sets that serve as many problems the one with the largest sum of these goes first.
+    """
+
+    def __init__(self, times: Sequence[Sequence[float]], liked: Sequence[int] | None = None) -> None:
         import numpy as np
 
         rows = np.asarray(times, dtype=float)
         self._regrets = np.log(rows / rows.min(axis=1, keepdims=True))
-        self._columns = _undominated(self._regrets)
+        self._disliked = -np.asarray(liked or [0] * rows.shape[1], dtype=np.int64)
+        self._columns = _undominated(np.vstack([self._regrets, self._disliked]))
 
-    def cost(self, chosen: Sequence[int]) -> tuple[int, float]:
-        """Problems unserved; worst regret times geometric mean on the others."""
-        unserved, product = self._costs([tuple(chosen)])
-        return int(unserved[0]), float(product[0])
+    def cost(self, chosen: Sequence[int]) -> tuple[int, int, float]:
+        """Problems unserved; how little it is liked; worst regret times geometric mean on the others."""
+        unserved, disliked, product = self._costs([tuple(chosen)])
+        return int(unserved[0]), int(disliked[0]), float(product[0])
 
     def best(self, size: int, smaller: tuple[int, ...]) -> tuple[int, ...]:
         """The columns of least cost. `smaller`: the best ones of one size less, where exchanges begin,
@@ -136,25 +158,28 @@ class _Matrix:
     def _least(self, sets: Iterator[tuple[int, ...]]) -> tuple[int, ...]:
         import numpy as np
 
-        found: tuple[tuple[float, float], tuple[int, ...]] | None = None
+        found: tuple[tuple[int, int, float], tuple[int, ...]] | None = None
         while chunk := list(islice(sets, _CHUNK)):
-            unserved, product = self._costs(chunk)
-            place = int(np.lexsort((product, unserved))[0])
-            here = (float(unserved[place]), float(product[place])), chunk[place]
+            unserved, disliked, product = self._costs(chunk)
+            place = int(np.lexsort((product, disliked, unserved))[0])
+            here = (int(unserved[place]), int(disliked[place]), float(product[place])), chunk[place]
             if found is None or here[0] < found[0]:
                 found = here
         assert found is not None
         return found[1]
 
-    def _costs(self, sets: Sequence[tuple[int, ...]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _costs(
+        self, sets: Sequence[tuple[int, ...]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         import numpy as np
 
-        regrets = self._regrets[:, np.asarray(sets)].min(axis=2)  # problems x sets
+        chosen = np.asarray(sets)
+        regrets = self._regrets[:, chosen].min(axis=2)  # problems x sets
         served = np.isfinite(regrets)
         known = np.where(served, regrets, 0.0)
-        count = served.sum(axis=0)
-        product = np.exp(known.max(axis=0) + known.sum(axis=0) / np.maximum(count, 1))
-        return len(regrets) - count, product
+        mean = known.sum(axis=0) / np.maximum(served.sum(axis=0), 1)
+        product = np.exp(known.max(axis=0) + mean)
+        return len(regrets) - served.sum(axis=0), self._disliked[chosen].sum(axis=1), product
 
 
 def _undominated(regrets: NDArray[np.float64]) -> list[int]:

@@ -294,6 +294,12 @@ class Store:
         with self._read() as session:
             return winners.winners(session, arch=arch, op=op)
 
+    def verified(self, *, arch: str | None = None, op: str | None = None) -> list[list[Winner]]:
+        """Per problem, in their order, the winner and after it the other verified candidates of the same stage and
+        judge, the best first."""
+        with self._read() as session:
+            return winners.verified(session, arch=arch, op=op)
+
     def problems(self, *, arch: str | None = None, op: str | None = None) -> list[Problem]:
         """All problems that were evaluated, or those of one architecture or op, in their order."""
         with self._read() as session:

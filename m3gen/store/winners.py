@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import CTE, ColumnElement, Select, and_, case, func, or_, select
@@ -13,6 +14,7 @@ from sqlalchemy.orm import Session
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.place import STRONGEST_FIRST
 from m3gen.evaluate.ranking import ranked
+from m3gen.evaluate.verification import Verification
 from m3gen.space.config import Config
 from m3gen.spec import Problem, Status
 from m3gen.store.models import ConfigRow, EvaluationRow, FactsRow, LaunchRow, ProblemRow, VerificationRow
@@ -20,6 +22,7 @@ from m3gen.store.records import Winner
 from m3gen.store.rows import EVALUATION, evaluation_value, verification_value
 
 _STAGES = (Stage.MEASURED, Stage.PREDICTED)  # those that give a time, the better evidence first
+_IDS = 500
 
 
 def strength() -> ColumnElement[int]:
@@ -40,28 +43,49 @@ def judge_ranks(first_seen: Mapping[str, int]) -> dict[str, int]:
 
 def winners(session: Session, *, arch: str | None, op: str | None) -> list[Winner]:
     """The winners of all problems, or of one architecture or op, in the order of the problems."""
-    best = _best(session.execute(_verified(arch=arch, op=op)))
-    verdicts = select(VerificationRow).where(VerificationRow.id.in_({one.verification for one in best.values()}))
-    verifications = {row.id: verification_value(row) for row in session.scalars(verdicts)}
+    return [found[0] for found in verified(session, arch=arch, op=op, most=1)]
+
+
+def verified(session: Session, *, arch: str | None, op: str | None, most: int | None = None) -> list[list[Winner]]:
+    """Of each problem the verified candidates of its best authority, the best first, `most` of them; in the order of
+    the problems."""
+    contenders, ordered = _ordered(session.execute(_verified(arch=arch, op=op)), most)
+    found = _winners(session, {number: contenders[number] for numbers in ordered for number in numbers})
+    lists = [[found[number] for number in numbers] for numbers in ordered]
+    return sorted(lists, key=lambda winners: winners[0].problem)
+
+
+def _winners(session: Session, contenders: Mapping[int, _Contender]) -> dict[int, Winner]:
+    """All that is known of these evaluations, by id."""
     columns = (ProblemRow.problem, ConfigRow.config, EvaluationRow.compiler, EvaluationRow.created_at)
-    rows = (
+    joined = (
         select(EvaluationRow.id, *columns, *EVALUATION)
         .join(ProblemRow, ProblemRow.sha == EvaluationRow.problem_sha)
         .join(ConfigRow, ConfigRow.sha == EvaluationRow.config_sha)
-        .where(EvaluationRow.id.in_(best))
     )
-    found = [
-        Winner(
-            problem=Problem.from_dict(problem),
-            config=Config(config),
-            evaluation=evaluation_value(evaluation, best[number].keys),
-            verification=verifications[best[number].verification],
-            compiler=compiler,
-            created_at=created_at,
-        )
-        for number, problem, config, compiler, created_at, *evaluation in session.execute(rows)
-    ]
-    return sorted(found, key=lambda winner: winner.problem)
+    verifications: dict[int, Verification] = {}
+    for some in _chunks({one.verification for one in contenders.values()}):
+        verdicts = session.scalars(select(VerificationRow).where(VerificationRow.id.in_(some)))
+        verifications.update((row.id, verification_value(row)) for row in verdicts)
+    found = {}
+    for some in _chunks(contenders):
+        rows = session.execute(joined.where(EvaluationRow.id.in_(some)))
+        for number, problem, config, compiler, created_at, *evaluation in rows:
+            found[number] = Winner(
+                problem=Problem.from_dict(problem),
+                config=Config(config),
+                evaluation=evaluation_value(evaluation, contenders[number].keys),
+                verification=verifications[contenders[number].verification],
+                compiler=compiler,
+                created_at=created_at,
+            )
+    return found
+
+
+def _chunks(numbers: Iterable[int]) -> Iterator[list[int]]:
+    """As many as one query may name: SQLite of before 3.32 takes 999 parameters."""
+    ordered = sorted(numbers)
+    return (ordered[start : start + _IDS] for start in range(0, len(ordered), _IDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +102,12 @@ class _Contender:
     keys: list[str] = field(default_factory=list)
 
 
-def _best(rows: Iterable[Sequence[Any]]) -> dict[int, _Contender]:
-    """The best evaluation of each problem, by id, from what `_verified` gives.
+def _ordered(
+    rows: Iterable[Sequence[Any]], most: int | None
+) -> tuple[dict[int, _Contender], list[tuple[int, ...]]]:
+    """What `_verified` gives, by id, and the ids of each problem, the best first, `most` of them.
 
-    Measured before predicted, then the newest judge, then as `ranked` says.
+    Measured before predicted, then the newest judge: of these, as `ranked` says.
     """
     contenders: dict[int, _Contender] = {}
     registers: dict[str, int] = {}
@@ -98,12 +124,11 @@ def _best(rows: Iterable[Sequence[Any]]) -> dict[int, _Contender]:
     for number, one in contenders.items():
         authority = _STAGES.index(one.stage), judges[one.judge]
         problems.setdefault(one.problem_sha, {}).setdefault(authority, []).append(number)
-    found = {}
+    found = []
     for by_authority in problems.values():
         rivals = {number: _evaluation(contenders[number]) for number in by_authority[min(by_authority)]}
-        number = next(ranked(rivals, registers.get))
-        found[number] = contenders[number]
-    return found
+        found.append(tuple(islice(ranked(rivals, registers.get), most)))
+    return contenders, found
 
 
 def _evaluation(one: _Contender) -> Evaluation:

@@ -18,6 +18,7 @@ from m3gen.evaluate import place
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.ops.base import Op
 from m3gen.spec import CONTEXT_BUCKETS, Problem
+from m3gen.store import Winner
 from m3gen.tables import merge
 from m3gen.tables.assemble import Parts, assemble
 from m3gen.tables.files import replace_text, writing
@@ -166,29 +167,29 @@ def _label(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9 _.,:;=+/@()-]", "_", text)[:256]
 
 
-def _require_sound(finding: Finding) -> None:
-    winner = finding.winner
-    where = f"the winner of {winner.problem.canonical_json()}"
-    if not winner.verification.ok:
-        raise UserError(
-            f"{where} has not passed the correctness gate ({winner.verification.status}): "
-            "run `m3gen verify`, then export again"
-        )
+def unsound(winner: Winner) -> str:
+    """Why a table does not take this winner, and what to do about it; "" when it does."""
     verdict, arch = winner.verification, winner.problem.arch
+    if not verdict.ok:
+        return f"has not passed the correctness gate ({verdict.status}): run `m3gen verify`, then export again"
     if not place.suffices(verdict.on, arch):
         wanted = place.gates(arch)[-1]
-        raise UserError(
-            f"{where} has passed the gate on {verdict.on} only: run `m3gen verify --arch {arch} --on {wanted}`, "
+        return (
+            f"has passed the gate on {verdict.on} only: run `m3gen verify --arch {arch} --on {wanted}`, "
             "then export again"
         )
     if verdict.on == place.MACHINE_CODE and verdict.environment.get("compiler") != winner.compiler:
-        raise UserError(
-            f"{where} has passed the gate as the code of {verdict.environment.get('compiler')}, its time is that of "
+        return (
+            f"has passed the gate as the code of {verdict.environment.get('compiler')}, its time is that of "
             f"{winner.compiler or 'an unknown compiler'}: tune it again, then export"
         )
     if reason := merge.refusal(ops.get(winner.problem.op), winner.problem, winner.config):
-        raise UserError(f"{where} is not of the op's space: {reason}; tune it again, then export")
+        return f"is not of the op's space: {reason}; tune it again, then export"
     if not is_current(winner):
-        raise UserError(
-            f"{where} was checked as another text than its templates make today: tune it again, then export"
-        )
+        return "was checked as another text than its templates make today: tune it again, then export"
+    return ""
+
+
+def _require_sound(finding: Finding) -> None:
+    if reason := unsound(finding.winner):
+        raise UserError(f"the winner of {finding.winner.problem.canonical_json()} {reason}")

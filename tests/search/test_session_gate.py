@@ -10,6 +10,7 @@ import pytest
 from m3gen.evaluate.launched import DUPLICATE_OF
 from m3gen.evaluate.place import gates
 from m3gen.evaluate.verification import Verification
+from m3gen.search.consolidation import consolidated_winners, text_of
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
 from tests.search.fakes import DEVICE, Bench, Dies, Hangs, problem, whole_space
@@ -140,8 +141,35 @@ def test_the_store_names_the_same_winners(bench: Bench, seed: int):
     bench.wrong = set(chance.sample(configs, 8))
     rows = bench.session(problem(16), problem(64), problem(128), budget="1000").run().rows
     assert len(rows) == 3
-    winners = {winner.problem: winner.config for winner in bench.store.winners()}
-    assert winners == {row.problem: row.config for row in rows}
+    winners = consolidated_winners(bench.store.verified(), lambda problem: text_of(bench.op, problem))
+    assert {one.problem: (one.config, one.evaluation.value_us, one.verification) for one in winners} == {
+        row.problem: (row.config, row.value_us, row.verification) for row in rows
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_store_names_the_same_winner_of_one_problem(bench: Bench, seed: int):
+    chance = random.Random(seed)
+    configs = whole_space(bench)
+    bench.cost = lambda us: 5.0 * 1.007 ** (us * 7 % 11)
+    bench.registers = {config: chance.choice((32, 64, 96, 128)) for config in configs}
+    bench.wrong = set(chance.sample(configs, 8))
+    for rows in (16, 64, 128):  # verdicts are shared, so the later ones know several
+        (row,) = bench.session(problem(rows), budget="1000").run().rows
+        assert next(one for one in bench.store.winners() if one.problem == row.problem).config == row.config
+
+
+def test_problems_that_tie_share_one_config(bench: Bench):
+    """A module less: the winners of its neighbours are within a tie of each problem's own."""
+    bench.cost = lambda us: 100.0 + us / 2
+    bench.wrong = {bench.op.default(problem(), DEVICE)}  # it would stand against them all
+    rows = bench.session(problem(16), problem(64), problem(128), budget="1000").run().rows
+    (config,) = {row.config for row in rows}
+    for row in rows:
+        own = bench.store.evaluations(row.problem, config=config)[-1].evaluation
+        fastest = min(one.evaluation.value_us or 0 for one in bench.store.evaluations(row.problem))
+        assert row.value_us == own.value_us <= 1.02 * fastest
+        assert row.verification.ok
 
 
 def test_equal_registers_go_to_fewer_launches(bench: Bench):
