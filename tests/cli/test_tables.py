@@ -85,6 +85,32 @@ def test_export_writes_winners_with_their_machine_code(run: Run, tmp_path: Path)
     assert [len(point.launches) for point in table.points] == [1, 1]
 
 
+def test_rows_within_a_tie_share_a_configuration(run: Run, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    a, b = config(problem()), config(problem(), num_warps=2)
+    many = problem(rows=16)
+    with Store.open(url) as store:
+        session = store.begin({}, [problem(), many])
+        for chosen, times in ((a, (10.0, 20.2)), (b, (10.1, 20.0))):
+            one = winner(problem(), chosen=chosen)
+            store.commit_facts(chosen.sha, replace(facts(), compiler=one.compiler))
+            store.commit_verification(problem(), chosen, one.verification)
+            for of, us in zip((problem(), many), times, strict=True):
+                evaluation = replace(winner(of, us, chosen=chosen).evaluation, facts=(chosen.sha,))
+                store.commit_evaluation(session, of, chosen, evaluation)
+        store.end(session, "done")
+    for within, configs in (("0", 2), (None, 1)):
+        out = tmp_path / str(within)
+        options = [] if within is None else ["--within", within]
+        assert run("tables", "export", "--store", url, "--out", out, *options).status == 0
+        table = load(out / "gfx942" / "sparse_decode.json")
+        assert len(table.configs) == configs
+        shown = run("show", "--store", url, "--json").object["winners"]
+    assert {(point.problem.rows, point.us) for point in table.points} == {
+        (row["problem"]["rows"], row["value_us"]) for row in shown
+    }
+
+
 def test_export_names_problems_without_a_verified_winner(run: Run, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'a.db'}"
     store_with(url, verified=False)
