@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from m3gen.runtime.quick_source import quickly
+
 
 class Missing(Exception):
     """A table names a kernel that is not there or cannot be imported; says which and why."""
@@ -40,7 +42,8 @@ class Modules:
             name = index.get(op, {}).get(key)
             if name is None:
                 raise Missing(f"no module {op}_{key} in {self.place}")
-            module = importlib.import_module(f"{self._package}.{name}")
+            with quickly():
+                module = importlib.import_module(f"{self._package}.{name}")
         except Missing:
             raise
         except Exception as error:  # a damaged module is as good as none
