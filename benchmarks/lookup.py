@@ -1,16 +1,18 @@
 """What lookup costs: loading and freezing every op of an architecture, and one call of a frozen dispatch.
 
-    python benchmarks/lookup.py [--arch gfx942] [--release]
+    python benchmarks/lookup.py [--arch gfx942] [--release | --home DIR]
 
 By default on tables made for the purpose: every op, the shards TP 1, 2, 4 and 8, bf16 and fp8, 1 to 512 rows, every
-context that the op tells apart, each with one of a few legal configurations. `--release` takes those that ship. Times
-are of the processor. Importing a module is Triton's work: it reads and tokenizes the text of each of its functions.
+context that the op tells apart, each with one of a few legal configurations. `--release` takes those that ship,
+`--home` those of DIR/tuning_db, with modules in DIR/generated, as if they shipped. Times are of the processor and,
+after the slash, of the wall.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -46,8 +48,12 @@ if home:  # as those that ship
     Modules.in_package = classmethod(lambda cls, name: modules)
 
 def spent(work):
-    began = time.process_time()
-    return work(), (time.process_time() - began) * 1e3
+    began = time.process_time(), time.perf_counter()
+    done = work()
+    return done, ((time.process_time() - began[0]) * 1e3, (time.perf_counter() - began[1]) * 1e3)
+
+def said(times):
+    return " / ".join(f"{time:.1f}" for time in times)
 
 def freeze(kernels):
     return [kernels[problem["op"]].bind(Problem(**problem), 512) for problem in problems if problem["op"] in kernels]
@@ -59,9 +65,9 @@ files = [getattr(sys.modules[name], "__file__", None) or "" for name in set(sys.
 imported = sum("/generated/" in file and not file.endswith("__init__.py") for file in files)
 _, again = spent(lambda: freeze(runtime.load(arch)))
 points = sum(len(shelf.table.points) for one in kernels.values() for shelf in one._shelves)
-print(f"{len(kernels)} ops, {points} rows: load {loading:.1f} ms")
-print(f"{len(frozen)} shapes frozen, {imported} modules imported: {freezing:.1f} ms")
-print(f"load and freeze again, the modules imported: {again:.1f} ms")
+print(f"{len(kernels)} ops, {points} rows: load {said(loading)} ms")
+print(f"{len(frozen)} shapes frozen, {imported} modules imported: {said(freezing)} ms")
+print(f"load and freeze again, the modules imported: {said(again)} ms")
 
 dispatch = frozen[0]
 dispatch._launchers = [lambda **arguments: None] * 513
@@ -72,8 +78,10 @@ def bare(q, k):
     launch = dispatch._launchers[17]
     for _ in range(rounds):
         launch(q=q, k=k)
-dispatched, launched = (min(spent(lambda: work(1, 2))[1] for _ in range(7)) * 1e3 / rounds for work in (calls, bare))
-print(f"a call {dispatched:.3f} us, of which its launcher, which does nothing, {launched:.3f} us")
+def fastest(work):
+    runs = [spent(lambda: work(1, 2))[1] for _ in range(7)]
+    return " / ".join(f"{min(times) * 1e3 / rounds:.3f}" for times in zip(*runs))
+print(f"a call {fastest(calls)} us, of which its launcher, which does nothing, {fastest(bare)} us")
 """
 
 
@@ -132,6 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", default="gfx942")
     parser.add_argument("--release", action="store_true", help="the tables that ship, instead of full ones")
+    parser.add_argument("--home", type=Path, help="the tables of this folder")
     options = parser.parse_args()
     device = default_device(options.arch)
     # What one rank at TP 4 may freeze: every op in both dtypes, at the longest context.
@@ -142,15 +151,17 @@ def main() -> None:
         if (problem.group_size * problem.kv_heads) in (16, 1)
     ]
     with tempfile.TemporaryDirectory() as folder:
-        if not options.release:
+        home = options.home or ("" if options.release else folder)
+        if home == folder:
             for name in ops.names():
                 make_table(device, name, Path(folder))
             write_manifest(Path(folder) / "tuning_db")
-        command = [sys.executable, "-c", MEASURE, device.arch, "" if options.release else folder]
+        command = [sys.executable, "-c", MEASURE, device.arch, str(home)]
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}  # an installed package has its bytecode
         for title in ("the first time (modules are compiled to bytecode)", "again"):
             print(title)
             sys.stdout.flush()
-            subprocess.run(command, input=repr(asked), text=True, check=True)
+            subprocess.run(command, input=repr(asked), text=True, check=True, env=environment)
 
 
 if __name__ == "__main__":
