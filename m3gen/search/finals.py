@@ -54,6 +54,7 @@ class Finals:
             for study in group.studies
         ]
         self._verdicts: dict[tuple[str, Config, str], Verification | None] = {}
+        self._prefer_few()
         self._flight: dict[int, tuple[_Contest, Config, str]] = {}
         self.judged = 0  # verdicts that this session had to reach itself
 
@@ -96,6 +97,27 @@ class Finals:
             assert verdict is not None  # a rival has passed
             found.append(self._row(contest.study, chosen[problem], verdict))
         return tuple(found)
+
+    def _prefer_few(self) -> None:
+        """Put in front of each contest a config that ties with its best and serves others too: what is not going to be
+        in a table need not pass a gate."""
+        failed = cache(lambda group, config: any(self._failed(group, config, on) for on in self._gates))
+        rivals = {}
+        for contest in self._contests:
+            hopeful = [one for one in contest.finalists if not failed(contest.group, one)]
+            if hopeful:
+                known = contest.study.evaluations
+                rivals[contest.study.problem] = [Rival(c, _value(known[c]), known[c].stage) for c in hopeful]
+        groups = {contest.study.problem: contest.group for contest in self._contests}
+        chosen = consolidated(rivals, lambda problem: text_of(groups[problem].op, problem))
+        for contest in self._contests:
+            if (config := chosen.get(contest.study.problem)) is not None:
+                contest.finalists.remove(config)
+                contest.finalists.insert(0, config)
+
+    def _failed(self, group: Group, config: Config, on: str) -> bool:
+        verdict = self._stored(group, config, on)
+        return verdict is not None and not verdict.ok
 
     def _rivals(self, contest: _Contest, passed: Callable[[Group, Config], Verification | None]) -> list[Rival]:
         """The winner of a contest, and those that tie with it and are known to pass every gate too: the best first."""

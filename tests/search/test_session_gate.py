@@ -220,7 +220,22 @@ def test_waiting_for_verdicts_does_not_ask_the_store_at_every_turn(bench: Bench,
         return verification(problem, config, *args, **options)
 
     monkeypatch.setattr(bench.store, "verification", counted)
-    bench.idle = 50
-    bench.session(problem(1), problem(16), budget="30").run()
-    assert len(bench.verifications) == 2
-    assert len(asked) <= 8  # before and after the claim on each of two gates, twice where a problem shares it
+    counts = []
+    for idle in (0, 50):
+        bench.idle = idle
+        bench.template = f"v{idle}"  # nothing of the first session holds for the second
+        bench.session(problem(1), problem(16), budget="30").run()
+        counts.append(len(asked))
+        asked.clear()
+    assert len(bench.verifications) == 4
+    assert counts[0] == counts[1]
+
+
+def test_candidates_that_tie_give_way_to_one_that_serves_more_before_the_gate(bench: Bench):
+    """Each verdict costs seconds, and what is not in the table needs none."""
+    bench.cost = lambda us: 1.0 + us / 1000  # all tie, with another one the fastest at each load
+    rows = bench.session(problem(16), problem(32), problem(64), problem(128), budget="1000").run().rows
+    verified = {config for _, config, _ in bench.verifications}
+    assert len(rows) == 4
+    assert len(verified) == 1
+    assert verified == {row.config for row in rows}
