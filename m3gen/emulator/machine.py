@@ -15,7 +15,7 @@ from m3gen.emulator.profile import space
 from m3gen.emulator.program import Instruction, Program
 from m3gen.emulator.recorder import Recorder
 from m3gen.emulator.recording import Recording
-from m3gen.emulator.registers import touched
+from m3gen.emulator.registers import touched, written_in_order
 from m3gen.emulator.shared import Shared
 from m3gen.emulator.table import Spec, Step, find
 
@@ -58,6 +58,7 @@ class Machine:
         for line, spec in zip(program.instructions, self.specs, strict=True):
             self._steps.append(spec.build(line, self))
         self._touched = [touched(line) for line in program.instructions]
+        self._in_order = [written_in_order(line) for line in program.instructions]
         self._recorder: Recorder | None = None
         self.unwritten_shared = 0  # bytes of the LDS that the last launch read before anybody wrote them
         self.first_unwritten = ""  # where the first of them
@@ -210,7 +211,7 @@ class Machine:
             return [gone, stayed]
 
     def _check(self, group: Group, at: int, registers: int) -> None:
-        late = (group.vm.writes | group.lgkm.writes) & registers
+        late = (group.vm.writes & ~self._in_order[at] | group.lgkm.writes) & registers
         if late:
             line = self.program.instructions[at]
             number = (late & -late).bit_length() - 1

@@ -264,3 +264,31 @@ def test_every_mnemonic_is_here() -> None:
     tested |= {"s_branch", "s_getpc_b64", "s_setpc_b64", "s_waitcnt", "s_barrier", "s_endpgm"}
     tested |= {"s_memtime", "s_memrealtime"}
     assert of_module("control") == tested
+
+
+@pytest.mark.parametrize(("wait", "offset"), [("s_waitcnt vmcnt(0)", 12), ("s_waitcnt vmcnt(1)", None)])
+def test_a_vector_load_may_be_under_way_to_the_register_of_an_older_one(wait: str, offset: int | None) -> None:
+    """LLVM waits for neither where a loop may leave out what uses the first: they return in order."""
+    newer = "global_load_dword v1, v[8:9], off offset:12\n"
+    if offset is None:
+        with pytest.raises(MissingWait, match="v1 is used while a load"):
+            waited(newer + wait, "v_mov_b32 v0, v1")
+        return
+    wave = waited(newer + wait, "v_mov_b32 v0, v1")
+    assert wave.lanes(0) == [word(wave.bytes_.tobytes(), offset)] * LANES
+
+
+@pytest.mark.parametrize(
+    ("use", "register"),
+    [
+        ("global_load_dword v1, v[1:2], off", "v1"),  # an address
+        ("global_store_dword v[8:9], v1, off", "v1"),
+        ("flat_load_dword v1, v[8:9]", "v1"),  # may come out of order
+        ("ds_read_b32 v1, v10", "v1"),
+        ("global_load_dword v3, v[8:9], off", "v3"),  # an LDS read is under way to it
+        ("v_mov_b32 v1, 0", "v1"),
+    ],
+)
+def test_nothing_else_may_touch_what_a_load_is_under_way_to(use: str, register: str) -> None:
+    with pytest.raises(MissingWait, match=f"{register} is used while a load"):
+        waited("s_nop 0", use)
