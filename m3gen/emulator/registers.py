@@ -21,7 +21,8 @@ def touched(line: Instruction) -> int:
 
 def written_in_order(line: Instruction) -> int:
     """Of these, those that it only writes, and not before older loads of the same counter have: vector loads return
-    in order (CDNA3 ISA, data dependency resolution, VM_CNT), so one may be under way to a register of another. Flat loads may not."""
+    in order (CDNA3 ISA, data dependency resolution, VM_CNT), so one may be under way to a register of another. Flat
+    loads may not."""
     if not line.mnemonic.startswith(_IN_ORDER) or "lds" in line.mnemonic or line.modifiers.get("lds"):
         return 0
     target, *sources = line.operands
