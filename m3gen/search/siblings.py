@@ -19,7 +19,7 @@ MOST = 5000  # of one sibling that a forest is grown from: more cost seconds and
 TREES = 50
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=512)  # one for each problem of a session: a forest takes a second or two
 def expectation(space: Space, prior: Prior, seed: int) -> Floats | None:
     """The logarithm of the time of each id, up to a constant: the mean of what a forest learnt from each sibling.
     None when no sibling has enough to tell.

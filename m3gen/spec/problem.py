@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from m3gen.spec.buckets import CONTEXT_BUCKETS, ROW_BUCKETS, bucket
@@ -103,7 +104,7 @@ class Problem:
     @property
     def sha(self) -> str:
         """SHA-256 of the canonical JSON, 64 hex digits."""
-        return hashlib.sha256(self.canonical_json().encode()).hexdigest()
+        return _sha(self)
 
     def with_load(self, rows: int, context: int | None = None) -> Problem:
         """The same problem under another load, each figure rounded up to its bucket.
@@ -115,6 +116,12 @@ class Problem:
             rows=_rounded("rows", rows),
             context=self.context if context is None else _rounded("context", context),
         )
+
+
+@lru_cache(maxsize=4096)
+def _sha(problem: Problem) -> str:
+    """Sessions ask for those of hundreds of problems several times a second."""
+    return hashlib.sha256(problem.canonical_json().encode()).hexdigest()
 
 
 class ExactProblem(Problem):

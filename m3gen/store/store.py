@@ -199,15 +199,17 @@ class Store:
         self, session_id: int, problems: Sequence[Problem], after: int
     ) -> tuple[list[tuple[Problem, Record]], int]:
         """What other sessions have stored about `problems` after the evaluation numbered `after`, oldest first, and the
-        number to ask with the next time."""
+        number to ask with the next time: that of the newest one, of whatever problem, so that none is looked at
+        twice."""
         by_sha = {problem.sha: problem for problem in problems}
         row = EvaluationRow
         with self._read() as session:
-            wanted = row.id > after, row.session_id != session_id, row.problem_sha.in_(by_sha)
-            found = list(evaluations.read(session, *wanted))
-        return [(by_sha[sha], record) for _, sha, record in found], max(
-            [after, *(number for number, _, _ in found)]
-        )
+            newest = session.scalar(select(func.max(row.id))) or 0
+            if newest <= after:
+                return [], after
+            theirs = row.session_id != session_id, row.problem_sha.in_(by_sha)
+            found = list(evaluations.read(session, row.id > after, row.id <= newest, *theirs))
+        return [(by_sha[sha], record) for _, sha, record in found], newest
 
     def newest_evaluation(self) -> int:
         """The number of the evaluation that was stored last; 0 when there is none."""

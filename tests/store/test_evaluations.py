@@ -62,3 +62,11 @@ def test_what_others_found_out_since(store: Store, session: int) -> None:
     assert store.evaluations_of_others(session, [problem()], last) == ([], last)
     found, _ = store.evaluations_of_others(session, [problem(), problem(rows=4)], 0)
     assert [record.config for _, record in found] == [config(0), config(2), config(2)]
+
+
+def test_what_others_store_of_other_problems_is_not_looked_at_twice(store: Store, session: int) -> None:
+    """Two sessions on one store once read all that the other one had written, twice a second."""
+    other = store.begin({"budget": "100"}, [problem(rows=4)])
+    store.commit_evaluation(other, problem(rows=4), config(2), predicted(8.0))
+    store.commit_evaluation(session, problem(), config(1), predicted(6.0))
+    assert store.evaluations_of_others(session, [problem()], 0) == ([], store.newest_evaluation())
