@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from m3gen.errors import UserError
@@ -32,12 +33,12 @@ class Related:
         self._problems = cache(lambda arch: store.problems(arch=arch))
         self._records = cache(store.evaluations)
 
-    def prior(self, problem: Problem, space: Space, field: Config) -> Prior:
-        """At most five seeds that fit the space: the shipped row, the best of the nearest problems, the best of a
-        sibling arch. `field` is no seed, for a session evaluates it first anyway. Siblings are the evaluations of the
-        nearest problems, in configs of this space."""
+    def prior(self, problem: Problem, space: Space, field: Config, default: Config | None = None) -> Prior:
+        """At most five seeds that fit the space: the op's own `default`, the shipped row, the best of the nearest
+        problems, the best of a sibling arch. `field` is no seed, for a session evaluates it first anyway. Siblings are
+        the evaluations of the nearest problems, in configs of this space."""
         seeds: dict[Config, None] = {}
-        for config in self._seeds(problem):
+        for config in chain([] if default is None else [default], self._seeds(problem)):
             found = fitted(config, space)
             if found is not None and found != field and len(seeds) < MOST_SEEDS:
                 seeds[found] = None

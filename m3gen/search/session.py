@@ -161,7 +161,7 @@ class Session:
                     field=field,
                     sampler=sampler(),
                     floor_us=self._rooms.least(op.work(problem, field), self._device),
-                    prior=related.prior(problem, space, field),
+                    prior=related.prior(problem, space, field, op.default(problem, self._device)),
                 )
             )
         return list(groups.values())
