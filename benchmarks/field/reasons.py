@@ -28,5 +28,23 @@ class Reason:
         )
 
 
-REASONS: tuple[Reason, ...] = ()
+_SECOND_LAUNCH = (
+    "the second launch of a split sparse_decode under the field's constants, for comparison alone: in every pick of "
+    "sparse_decode the last program merges, so none runs it"
+)
+_SUNK_LOAD = (
+    "the pick inserts index K too, which the field's does not; LLVM moves the load of a row under the branch on its "
+    "slot, where the store to a cache of over 2 GiB is no buffer store, so that it waits for the slot"
+)
+_ONE_TILE = (
+    "a program copies one tile, so the chain of pair and page comes before all bytes, which the model adds up and the "
+    "floor overlaps; with more tiles a program they overlap, and the candidates with those were slower"
+)
+_NOT_KNOWN = "the best of the candidates that a search of 40 found; what would be better is not known"
+REASONS: tuple[Reason, ...] = (
+    Reason(_SECOND_LAUNCH, "merge"),
+    *(Reason(_SUNK_LOAD, "kv_insert", cache=cache) for cache in ("e4m3fnuz", "e4m3fn")),
+    *(Reason(_ONE_TILE, "kv_copy", device=device, rows=(16,)) for device in ("MI300X", "MI355X")),
+    *(Reason(_NOT_KNOWN, "kv_copy", device=device, rows=(64,)) for device in ("MI300X", "MI355X")),
+)
 """The first that holds counts."""

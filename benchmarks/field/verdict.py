@@ -41,5 +41,18 @@ def reason(row: Row, known: Sequence[Reason] = REASONS) -> str:
         return row.error
     if verdict(row) is not Verdict.NO:
         return ""
-    untuned = "the op's default, not tuned" if row.origin == "default" else ""
-    return next((one.text for one in known if one.holds(row)), untuned)
+    said = next((one.text for one in known if one.holds(row)), "")
+    if not said and row.origin == "default":
+        said = "the op's default, not tuned"
+    return "; ".join(filter(None, (said, _uncounted(row))))
+
+
+def _uncounted(row: Row) -> str:
+    """What of the pick's own terms the floor does not count, where that alone is more than what is missing."""
+    instructions, shared = row.terms.get("issue", 0.0), row.terms.get("shared", 0.0)
+    if row.us - instructions - shared > NEAR * row.reachable_us:
+        return ""
+    return (
+        f"{instructions:.2f} us are its instructions and {shared:.2f} us its shared memory, which the floor does not "
+        f"count: {(row.us - instructions - shared) / row.reachable_us:.2f}x without"
+    )
