@@ -77,7 +77,7 @@ def stored_winners(
 ) -> list[Winner]:
     """The store's winners, consolidated, in the order of the problems; of one architecture or some ops if asked for.
 
-    A winner that a table would refuse stays as it is: who writes the table says why.
+    Where a table would refuse all candidates of a problem the winner stays as it is: who writes the table says why.
     """
     wanted = [found for found in store.verified(arch=arch) if names is None or found[0].problem.op in names]
     sound = [_sound(found, regret) for found in wanted]
@@ -94,13 +94,14 @@ def _tied(found: Sequence[Rival], regret: float) -> dict[Config, float]:
 
 
 def _sound(found: Sequence[Winner], regret: float) -> list[Winner]:
-    """The winner, and those that a table would take in its place."""
-    winner, *others = found
-    if unsound(winner):
-        return [winner]
+    """The best that a table would take, and those that it would take in its place; the winner alone where there is
+    none, so that who writes the table says why. What was found under older templates gives way to what holds."""
+    sound = [one for one in found if not unsound(one)]
+    if not sound:
+        return [found[0]]
+    winner, *others = sound
     slowest = (1 + regret) * _us(winner)  # the fastest is no slower than the winner
-    close = [one for one in others if one.compiler == winner.compiler and _us(one) <= slowest]
-    return [winner, *(one for one in close if not unsound(one))]
+    return [winner, *(one for one in others if one.compiler == winner.compiler and _us(one) <= slowest)]
 
 
 def _rival(winner: Winner) -> Rival:

@@ -185,3 +185,14 @@ def test_what_only_the_interpreter_ran_serves_nothing_for_amd(store: Store):
     keep(store, winners.winner(shard, 10.1, chosen=b, on="interpreter"))
     found = {winner.problem: winner.config for winner in stored_winners(store)}
     assert found == {one: b, many: b, shard: a}
+
+
+def test_what_was_found_under_an_older_template_gives_way_to_what_holds(store: Store):
+    """A store from before a template changed once refused every export for good, whatever was tuned anew."""
+    one = winners.problem()
+    a, b = winners.config(one), winners.config(one, num_warps=2)
+    older = winners.stale(winners.finding(one, 9.0, chosen=a)).winner
+    keep(store, older)
+    assert [found.config for found in stored_winners(store)] == [a]  # nothing holds: the export says why
+    keep(store, winners.winner(one, 10.0, chosen=b))
+    assert [found.config for found in stored_winners(store)] == [b]
