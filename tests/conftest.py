@@ -8,6 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# What a test shows does not depend on how busy the machine is.
+settings.register_profile("m3gen", deadline=None)
+settings.load_profile("m3gen")
 
 
 @pytest.fixture
