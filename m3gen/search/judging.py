@@ -12,6 +12,7 @@ from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate import launched
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.rungs import ANALYTIC_MARGIN, PRIOR_MARGIN, STOPPED, can_win
+from m3gen.evaluate.spills import spilling
 from m3gen.search.executor import Done
 from m3gen.search.rooms import Rooms
 from m3gen.search.schedule import Candidate
@@ -134,6 +135,8 @@ class Judge:
         """What was judged before under another name, the same machine code in the same grids, is not judged again."""
         keys, launches = result.keys[position], result.launches[position]
         facts = [result.facts[key] for key in keys]
+        if not candidate.baseline and (reason := spilling(facts)):
+            return _failure(Status.RESOURCES, reason)
         try:
             work = candidate.group.op.work(study.problem, candidate.config)
             run = launched.launched(launches, facts, work)
