@@ -96,7 +96,9 @@ def main() -> int:
     dtype = getattr(torch, options.dtype)
 
     emulator, built = Emulator(options.arch, profile=True), TracedBuild()
-    kernels = runtime.load(options.arch, build=built, adapt=emulator.emulated)
+    kernels = runtime.load(
+        options.arch, build=built, adapt=lambda launcher: emulator.emulated(built.shipped(launcher))
+    )
     model, ids = tiny_model(dtype, "m3gen")
     cache = PagedCache.for_model(model, max_batch=1, max_len=PROMPT + options.steps, kernels=kernels)
     state = cache.state

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -9,14 +11,19 @@ from types import ModuleType
 from m3gen import ops
 from m3gen.codegen import build, render, trace
 from m3gen.runtime import Counters
+from m3gen.runtime.selection import Launcher
 from m3gen.space import Config
 from m3gen.spec import Problem
+
+
+_LAUNCH = re.compile(r"^ {4}(\w+)\[.*\]\($", re.MULTILINE)
 
 
 @dataclass
 class TracedBuild:
     """`m3gen.codegen.build` for `m3gen.runtime.load`. `kernels`: by op, the Triton kernels that one call of its
-    launcher launches, in order, as tracing the launcher on meta tensors tells."""
+    launcher launches, in order, as tracing the launcher on meta tensors tells; of launchers that tables answer with,
+    and `shipped` was told of, as their text does."""
 
     kernels: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -24,11 +31,17 @@ class TracedBuild:
         module, config = build(problem)
         op = ops.get(problem.op)
         names = tuple(launch.kernel for launch in trace(render(op, problem, config), op.example(problem, config)))
-        if self.kernels.setdefault(problem.op, names) != names:
-            raise ValueError(
-                f"{problem.op} launches {self.kernels[problem.op]} for one problem, {names} for another"
-            )
+        self._keep(problem.op, names)
         return module, config
+
+    def shipped(self, launcher: Launcher) -> Launcher:
+        """The launcher itself, for an `adapt`."""
+        self._keep(launcher.__name__, tuple(_LAUNCH.findall(inspect.getsource(launcher))))
+        return launcher
+
+    def _keep(self, op: str, names: tuple[str, ...]) -> None:
+        if self.kernels.setdefault(op, names) != names:
+            raise ValueError(f"{op} launches {self.kernels[op]} for one problem, {names} for another")
 
     def launched(self, counters: Counters) -> Counter[str]:
         """Launches by Triton kernel that a state's counters stand for. `KeyError` for an op that was not built."""

@@ -20,7 +20,7 @@ ARCHS = ["gfx942", "gfx950"]
 def check(run: Callable[[KernelSet], ModelState], arch: str) -> None:
     """Every launch that the state counts was executed as machine code, and no other."""
     emulator, built = Counting(arch), TracedBuild()
-    state = run(runtime.load(arch, build=built, adapt=emulator.emulated))
+    state = run(runtime.load(arch, build=built, adapt=lambda launcher: emulator.emulated(built.shipped(launcher))))
     assert emulator.ran == built.launched(state.counters)
     assert emulator.launches == emulator.ran.total() > 0
 
