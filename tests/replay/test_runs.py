@@ -62,7 +62,7 @@ def test_a_siblings_record_gives_its_best_and_all_of_it(made: Path):
 
 
 def test_the_hybrid_beats_random_search_on_a_recorded_kernel():
-    """These three gave 0.94 to 1.00; of 25 the mean is 0.79 and the least 0.26, so fewer evaluations say little."""
+    """These three gave 0.94 to 1.00; of 25 repeats the mean is 0.79 and the least 0.26."""
     (path,) = [path for path in shipped() if path.name.startswith("dedispersion-W7800")]
     ran = run_all([Run(path, "hybrid", repeat, 40) for repeat in range(3)], 1)
     assert statistics.fmean(one.scored.score for one in ran) > 0.7
