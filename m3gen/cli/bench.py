@@ -41,8 +41,19 @@ def search(
     budget: Annotated[int, typer.Option("--budget", metavar="N", min=1, help="Evaluations a run.")] = 100,
     sibling: Annotated[
         bool,
-        typer.Option("--sibling", help="Warm each search with the record of each other device of its kernel."),
+        typer.Option(
+            "--sibling", help="Warm each search with the record of each other device of its kernel and vendor."
+        ),
     ] = False,
+    sibling_budget: Annotated[
+        int | None,
+        typer.Option(
+            "--sibling-budget",
+            metavar="N",
+            min=1,
+            help="With --sibling: of the other device only what a search of N evaluations saw. Default: all.",
+        ),
+    ] = None,
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
@@ -63,7 +74,7 @@ def search(
     from m3gen.replay.runs import run_all
     from m3gen.report import search as report
 
-    planned = plan(spaces or [], split(samplers), repeats, budget, sibling=sibling)
+    planned = plan(spaces or [], split(samplers), repeats, budget, sibling=sibling, sibling_budget=sibling_budget)
     tell = output.stderr()
     tell.print(f"{len(planned.runs)} runs on {len(planned.spaces)} spaces")
     ran = []

@@ -13,7 +13,7 @@ from m3gen.errors import UserError
 from m3gen.replay import kernel_tuner
 from m3gen.replay.outcome import outcome
 from m3gen.replay.plan import plan, shipped
-from m3gen.replay.runs import Run, load, replay, run_all, run_one, sibling_prior
+from m3gen.replay.runs import Run, load, replay, run_all, run_one, searched, sibling_prior
 from m3gen.search.random import RandomSampler
 from tests.replay import spaces
 
@@ -55,14 +55,14 @@ def test_worker_processes_change_nothing(made: Path):
 
 def test_a_siblings_record_gives_its_best_and_all_of_it(made: Path):
     sibling = load(made)
-    prior = sibling_prior(sibling)
+    prior = sibling_prior(sibling.by_config())
     assert dict(prior.seeds[0]) == {"a": 3, "b": 6, "c": 2, "t": "b"}
     assert len(prior.seeds) == 5
     assert len(prior.siblings[0]) == len(sibling.space)
 
 
 def test_the_hybrid_beats_random_search_on_a_recorded_kernel():
-    """Six repeats gave 0.88 to 1.00."""
+    """These three gave 0.94 to 1.00; of 25 repeats the mean is 0.79 and the least 0.26."""
     (path,) = [path for path in shipped() if path.name.startswith("dedispersion-W7800")]
     ran = run_all([Run(path, "hybrid", repeat, 40) for repeat in range(3)], 1)
     assert statistics.fmean(one.scored.score for one in ran) > 0.7
@@ -92,6 +92,28 @@ def test_a_plan_pairs_every_space_with_every_sibling(made: Path, other: Path):
     assert len(planned.runs) == 6
     with pytest.raises(UserError, match="needs two spaces of one kernel"):
         plan([made], ["random"], 3, 20, sibling=True)
+
+
+def test_a_device_of_another_vendor_is_no_sibling(made: Path, tmp_path: Path):
+    paths = [spaces.write(tmp_path, device) for device in ("W7800", "A100", "MI250X")]
+    planned = plan(paths, ["random"], 1, 20, sibling=True)
+    assert {(run.path.stem, run.sibling and run.sibling.stem) for run in planned.runs} == {
+        ("W7800", "MI250X"),
+        ("MI250X", "W7800"),
+    }
+    with pytest.raises(UserError, match="needs two spaces of one kernel and vendor"):
+        plan(paths[:2], ["random"], 1, 20, sibling=True)
+
+
+def test_a_sibling_may_be_known_by_a_search_of_its_own(made: Path, other: Path):
+    (planned,) = plan([made], ["hybrid"], 1, 20).runs
+    run = replace(planned, sibling=other, sibling_budget=30)
+    assert run_one(run).scored == run_one(run).scored
+    seen = searched(RandomSampler(0), load(other), 30)
+    assert len(seen) == 30
+    assert seen.items() <= load(other).by_config().items()
+    with pytest.raises(UserError, match="--sibling-budget says how much is known of a sibling"):
+        plan([made, other], ["random"], 1, 20, sibling_budget=30)
 
 
 def test_what_cannot_be_run_is_refused(made: Path, monkeypatch: pytest.MonkeyPatch):

@@ -34,6 +34,15 @@ def test_places_and_values_by_hand():
     assert on == pytest.approx([1, 1, 0, 0, root, 0, root, 0, 0], abs=1e-6)
 
 
+def test_how_often_two_divides_a_value_is_a_feature_where_it_is_not_the_place():
+    blocks = Ordinal("BLOCK", (16, 32, 48, 64), 16)
+    found = features(Space([blocks, Ordinal("TILE", (1, 2, 4), 1), Ordinal("ODD", (3, 5, 7), 3)]))
+    assert found.groups == (1, 1, 4, 1, 3, 1, 3)  # BLOCK's place, halvings and values; the others have no halvings
+    alone = Space([blocks])
+    halvings = {config["BLOCK"]: features(alone).rows[id, 1] for id, config in enumerate(alone)}
+    assert halvings == {16: 0.0, 32: 0.5, 48: 0.0, 64: 1.0}
+
+
 def test_different_configs_have_different_rows():
     rows = features(space()).rows
     assert len(np.unique(rows, axis=0)) == len(space())
@@ -71,3 +80,14 @@ def test_shared_scales_have_the_gradient_of_the_density():
         step[axis] = 1e-5
         up, down = (process.log_marginal_likelihood(theta + sign * step) for sign in (1, -1))
         assert gradient[axis] == pytest.approx((up - down) / 2e-5, rel=1e-3, abs=1e-4)
+
+
+def test_the_posterior_is_scikit_learns():
+    from m3gen.search.gaussian_process import _Process, fitted_kernel, posterior
+
+    generator = np.random.default_rng(2)
+    rows, values, asked = generator.random((30, 5)), generator.standard_normal(30), generator.random((40, 5))
+    kernel = fitted_kernel(rows, (1, 3, 1), values)
+    theirs = _Process(kernel).fit(rows, values).predict(asked, return_std=True)
+    for mine, other in zip(posterior(kernel, rows, values, asked), theirs, strict=True):
+        assert mine == pytest.approx(other, abs=1e-6)
