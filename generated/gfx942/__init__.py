@@ -6,6 +6,7 @@ checked as."""
 MODULES = {
     "dense_decode": {
         "2a9adc33": "dense_decode_2a9adc33",
+        "344d7dbc": "dense_decode_344d7dbc",
         "39bb3ff6": "dense_decode_39bb3ff6",
         "3f3598ef": "dense_decode_3f3598ef",
         "6f66c92b": "dense_decode_6f66c92b",
@@ -13,21 +14,20 @@ MODULES = {
         "a8e96d3f": "dense_decode_a8e96d3f",
         "ab8e63cc": "dense_decode_ab8e63cc",
         "cfbc1598": "dense_decode_cfbc1598",
-        "da2716b2": "dense_decode_da2716b2",
     },
     "index_score": {
-        "a02684f3": "index_score_a02684f3",
+        "66553d27": "index_score_66553d27",
+        "70ddb1c8": "index_score_70ddb1c8",
         "cdcf7caf": "index_score_cdcf7caf",
-        "e82fdb90": "index_score_e82fdb90",
         "ee5c3c44": "index_score_ee5c3c44",
     },
     "index_select": {
-        "0b68cbff": "index_select_0b68cbff",
-        "0f692d1f": "index_select_0f692d1f",
+        "51006ab4": "index_select_51006ab4",
         "66dfe76d": "index_select_66dfe76d",
-        "82eeef54": "index_select_82eeef54",
+        "8b0c5cd8": "index_select_8b0c5cd8",
         "8dbc83fd": "index_select_8dbc83fd",
-        "933c5479": "index_select_933c5479",
+        "b3bc7487": "index_select_b3bc7487",
+        "c974a584": "index_select_c974a584",
     },
     "index_topk": {
         "a6afaf38": "index_topk_a6afaf38",
@@ -86,6 +86,7 @@ MODULES = {
 SOURCES = {
     "dense_decode": {
         "2a9adc33": "5a92a90bce87f6bb28b331651765abd123e440ba07b31a0bfaf69288d970eddc",
+        "344d7dbc": "bd7f52af2e676edea023144cba31f02abdf39fe26f79fe748e42dbe3f68c5264",
         "39bb3ff6": "7b01039910dd202394689403cab2fdf15279346d56107d0efafffbde25bea55b",
         "3f3598ef": "0ae509074bcf02cc35156bcc4bf589a70b810d54b26210b94aacab527230901f",
         "6f66c92b": "29e513e4c00c0a85db5b428c1348462470d155b29a2741cfdb6aa9ed552cc2f3",
@@ -93,21 +94,20 @@ SOURCES = {
         "a8e96d3f": "81620021627f06176b667d64364314feb06f3619aae1931dee3c5ba1e9cfe921",
         "ab8e63cc": "73aca83105aa57aeea62ef4b4350ee1ebcdd48cefa457ff87b9548c41d333011",
         "cfbc1598": "538d6fc801c9fc5b5d63df9850b783afc8335f5bb50bd65ed571f76b8df5a9f5",
-        "da2716b2": "6d2bf5e0655ddf3c15736135b77d4ac6a70954aea0ef4f6bd974499815b4f2fe",
     },
     "index_score": {
-        "a02684f3": "f76d5521fc8d01b2ebf0d8bf6a905e78790f947e5fdb2b9dfd0bd91ca982be67",
+        "66553d27": "2e3237d8fdf8700d71821d653745b6fa88e4d18a6e5d441c04af3fe8cd28a63e",
+        "70ddb1c8": "87da35e9def9be8acd0da2bcd7efb2751280c87f31a5f75534077c4426ce0542",
         "cdcf7caf": "a03e745cddf1d09edc1dfec671848a146896db96d4d83b57231212d7ab775a22",
-        "e82fdb90": "f88eccdd8e6b1959cb435062c23a3a6dbcf9158a8fb9ca5c7da39e61c8d91133",
         "ee5c3c44": "415198d4f0099c2c2cb2e1028f73c6b471fd834980343d5d19b5fe41b4778424",
     },
     "index_select": {
-        "0b68cbff": "acebc5ee13a7b90513e90f8de832e8ef82f7364c600ded00d9239d1c17805735",
-        "0f692d1f": "1e69a34cb8f074b638de10b82081a48a6c997cee62368c92b0c224e0bb6fca2a",
+        "51006ab4": "cb62780e06abad143a986e53dcbaf211b39ab09c937b7ef1807f0a520c73c6d0",
         "66dfe76d": "b74dc050cbf27afaf7c2c274d192b81a09abdc8b4bc5ef90c47061a1dee98525",
-        "82eeef54": "585bb1c2b73a2d25c54b81b46151d0a16f75d2640573facbcb22fac49ab84251",
+        "8b0c5cd8": "48dbcfe620d5901a159dec51b895476aee2b860d2d6d1715d8152e4e5ed318cb",
         "8dbc83fd": "1cbf0d00534058aec65c301818eb4da0a6a7fd86c436fb08dff9fae95aaae9a9",
-        "933c5479": "5a29018d66cb11c48a52d42b62c8ffba575bf7b855479ba3151f31d3a067e894",
+        "b3bc7487": "7de29046b07b2349093059ab3141838d386f253bdbb9e840c90a055d222d6635",
+        "c974a584": "1846e8592f1159280aca34b6d29b5a82e251146b1a1dd452947289020c9b010b",
     },
     "index_topk": {
         "a6afaf38": "96120addcf8dbac32122f884d58bb7186c85ef34b5f2a3dc72202ffb8ffe83e7",

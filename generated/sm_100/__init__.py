@@ -5,8 +5,8 @@ checked as."""
 
 MODULES = {
     "dense_decode": {
-        "1d154e93": "dense_decode_1d154e93",
         "4ac31f06": "dense_decode_4ac31f06",
+        "972881ad": "dense_decode_972881ad",
         "9a7cf5c0": "dense_decode_9a7cf5c0",
         "a515b1a5": "dense_decode_a515b1a5",
         "c7a8f1e3": "dense_decode_c7a8f1e3",
@@ -26,9 +26,9 @@ MODULES = {
     },
     "index_select": {
         "10be22ae": "index_select_10be22ae",
-        "41a4af1a": "index_select_41a4af1a",
         "88534ace": "index_select_88534ace",
         "9194a9c0": "index_select_9194a9c0",
+        "a7bf956e": "index_select_a7bf956e",
         "b976880e": "index_select_b976880e",
         "cae10df3": "index_select_cae10df3",
         "fb02c9f4": "index_select_fb02c9f4",
@@ -78,20 +78,19 @@ MODULES = {
     },
     "sparse_decode": {
         "53b3c21e": "sparse_decode_53b3c21e",
-        "5b237e07": "sparse_decode_5b237e07",
+        "6146214f": "sparse_decode_6146214f",
         "6ded53af": "sparse_decode_6ded53af",
         "7abab251": "sparse_decode_7abab251",
-        "c2d44c5e": "sparse_decode_c2d44c5e",
+        "8da2faa4": "sparse_decode_8da2faa4",
         "dcc5dd8d": "sparse_decode_dcc5dd8d",
-        "eec5833f": "sparse_decode_eec5833f",
         "f2f48e73": "sparse_decode_f2f48e73",
     },
 }
 
 SOURCES = {
     "dense_decode": {
-        "1d154e93": "63bb464e4b81456cc1fc2d859c367da83e2bc83bc0a658e79bf1fd272029a667",
         "4ac31f06": "f4280ea340a1f3beda5150b60eab1101c680608fc82fca3bdabc033a461cfd4c",
+        "972881ad": "916cd1b6dee1b1a163f56cce0d689504a3db20e6c3aeb03440a874172eab0eb2",
         "9a7cf5c0": "e1c530f3ebfb8d23f52ff457ff622f7c37973f249d1e7ace47244e17f08b3c72",
         "a515b1a5": "6ae9d78f0de335931b03d87c76d17b55c9d440dc90a34c77a3a0e8fd3feb39ff",
         "c7a8f1e3": "5c4d1a8796c227a23a2035ae71baea8c4ac0d74757c6ffaa6307eabf28f9da89",
@@ -111,9 +110,9 @@ SOURCES = {
     },
     "index_select": {
         "10be22ae": "9fd3ca69ef562f337cb9c3a65eb63b963adc2616775848c845667c43a0096d24",
-        "41a4af1a": "517c1588714a8e8523d0082a0ed7d7c6cb1f0b10fc57469968a07c0023b2d0ba",
         "88534ace": "05b6e55430a3f72ce8ce572ac026b8b63bb6adf49099f1c7a64a81755c0f33d9",
         "9194a9c0": "8fd14a87f9d169c0472b3c974c99e118072165b186375ab6e49aa9f4bbcaf947",
+        "a7bf956e": "2f31c1d063bd0824f01a1b3e5849cb5c15306ca272fce627a22fd4e688cb7fad",
         "b976880e": "cf34cb1d0381d5b284e12e37abc00c60d62765c0d15a73a7b3157051fae472ce",
         "cae10df3": "45733b773fedbbd55ab5eae913499d0faa4ce9da49d7c4455b14d04d546f2f5f",
         "fb02c9f4": "ba6a186c4399db64459dec5c7e6bc3e83488175441691859e521e453792cde1e",
@@ -163,12 +162,11 @@ SOURCES = {
     },
     "sparse_decode": {
         "53b3c21e": "1ac44701265276f04aa4053659c9b65ef6888b0a5afe13e25ed1131da2a26f61",
-        "5b237e07": "b3296423fb8207c3572c9e3722e541ede2384019a614903d2cf35b57160bce4e",
+        "6146214f": "06028cc8e4e671e861b25e69d06a95e9eeb8bd66918dab02a7585aba16c7ec5b",
         "6ded53af": "27d3a120b5e02aed5ee2b9b6f3d5f19cadcbf4a00e169512665ba113cab13edf",
         "7abab251": "2f7573767a8978db0a8d00d8990c24ec9d8f5c8472e6704d9890ac4e8092305c",
-        "c2d44c5e": "dbb439dcf6d489475155fbcf6b772a0f2ac4decbfea5457f1b143e6a795d8245",
+        "8da2faa4": "1f575f6ab2b63e82dbc79587fdcc3e4d0c2d93cc823710d6c686676e2416f7c9",
         "dcc5dd8d": "a31e3057fd36313b82b41aa13df64e96e823ed2a2efb8828881732471b8f4a7c",
-        "eec5833f": "9bf8ca54a6121a24a48684e5289d77c821c00617d490b8ac12f56e389a7b359e",
         "f2f48e73": "4a728946bfc8aeddf0e44f0da1047621a7dff20d5d8013cfa0b539744428cd0d",
     },
 }
