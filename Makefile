@@ -15,7 +15,7 @@ STORE ?= sqlite:///$(abspath $(OUT))/release.db
 FIRST_TP ?= 4
 FIRST_BUDGET ?= 40
 OTHER_TP ?= 1,2,8
-OTHER_BUDGET ?= 16
+OTHER_BUDGET ?= 5
 
 TUNE = $(M3GEN) tune --op $(OPS) --rows $(ROWS) --context $(CONTEXTS) --jobs $(JOBS) --store $(STORE) --no-export
 

@@ -149,12 +149,18 @@ def _of_cache_op(match: Match) -> Needs:
     chain: Chain = {
         "kv_gather": (("lookup",), *_STREAM),  # the page beside the start
         "kv_copy": (("lookup",), *_STREAM),  # the pair of pages
-        "kv_convert": (("lookup",), *_STREAM),
+        # A wave that reads a line or less is given a cache's latency by the model, for it takes that for a lookup; a
+        # head of 8-bit values is one line.
+        "kv_convert": (("lookup",), ("cached",) if _is_one_line(match.problem) else ("data",), ("store",)),
         "kv_zero": (("argument",), ("store",)),  # the page
         "kv_insert": (_BESIDE, ("store",)),  # the slot beside the row
         "qk_norm_rope_insert": (_BESIDE, ("lookup",), ("store",)),  # the position beside the row, its angle
     }.get(match.op, (("argument",), ("store",)))
     return Needs(work.streamed_bytes, work.read_bytes - work.streamed_bytes + work.written_bytes, chain)
+
+
+def _is_one_line(problem: Problem) -> bool:
+    return problem.head_dim * dtype(problem.kv_dtype).bytes <= 128
 
 
 def _streaming(count: float) -> Work:

@@ -38,6 +38,10 @@ KNOWN_WRONG = """## What is known to be wrong
 - On AMD a barrier costs a wave no more than an instruction once all have arrived, and workgroups start at no cost.
 - On AMD memory is a roofline beside the simulation, not in it: a kernel that is short of bytes in flight only at times
   is predicted too fast. Address translation, channel conflicts and the fabric between chiplets are not modelled.
+- On AMD a vector load of one line or less is taken for a lookup, which a cache answers. A kernel each of whose waves
+  reads 128 bytes of a page is predicted up to 0.6 us too fast, which tiles of eight 8-bit tokens over eight waves do.
+- On NVIDIA spills cost an issue slot and no latency, so that a candidate with more than 16 loads and stores of spilled
+  registers is not predicted at all.
 - On NVIDIA waves are not simulated: units are counted from the instructions, bank conflicts are not, and what is
   outside the main loop runs once.
 - The ablation on AMD switches a unit off in the simulation; only "simulation" falls back on counting instructions.
