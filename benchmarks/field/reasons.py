@@ -41,8 +41,12 @@ _ONE_TILE = (
     "floor overlaps; with more tiles a program they overlap, and the candidates with those were slower"
 )
 _NOT_KNOWN = "the best of the candidates that a search of 40 found; what would be better is not known"
+_TWO_LAUNCHES = "two launches, scores and their selection, where the floor has one: a kernel that does both is not in the space"
 REASONS: tuple[Reason, ...] = (
     Reason(_SECOND_LAUNCH, "merge"),
+    *(Reason(_TWO_LAUNCHES, "index_select", device=device) for device in ("MI300X", "MI355X")),
+    Reason(_NOT_KNOWN, "index_topk", device="MI355X", context=131072),
+    Reason(_NOT_KNOWN, "kv_convert", device="MI300X", cache="bf16", rows=(64,)),
     *(Reason(_SUNK_LOAD, "kv_insert", cache=cache) for cache in ("e4m3fnuz", "e4m3fn")),
     *(Reason(_ONE_TILE, "kv_copy", device=device, rows=(16,)) for device in ("MI300X", "MI355X")),
     *(Reason(_NOT_KNOWN, "kv_copy", device=device, rows=(64,)) for device in ("MI300X", "MI355X")),
