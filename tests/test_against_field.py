@@ -105,7 +105,7 @@ def test_the_page_has_every_load_with_the_version_that_judged_both(vllm: Path) -
     assert {one.judge for one in found} == {TIMINGS[Vendor.AMD].version}
     assert TIMINGS[Vendor.AMD].version in text
     assert "| sparse_decode | bf16 | 16 | 2,048 and up | table |" in text
-    assert "| index_score | bf16 | 64 | 131,072 | default |" in text
+    assert "| index_score | bf16 | 64 | 131,072 | table |" in text
 
 
 def test_every_op_is_on_the_list_on_every_device() -> None:
@@ -211,8 +211,9 @@ def test_the_floor_of_a_scorer_is_its_keys_at_the_peak_rate() -> None:
 
 def test_at_one_row_the_reachable_floor_is_a_launch_and_the_trips() -> None:
     found = floor.reachable_us(of_op("sparse_decode", "H200", 1))
-    # Launch; the list entry; its page; K and V; the store. The program alone would stream 1 MiB: two trips more.
-    assert found == pytest.approx(1.5 + 0.65 + 0.25 + 0.65 + 2 * 0.25 + 0.65, abs=0.01)
+    # Launch; the list entry; K and V; the store: its page costs something in a loop alone. The program alone would
+    # stream 1 MiB: two trips more.
+    assert found == pytest.approx(1.5 + 0.65 + 0.65 + 2 * 0.25 + 0.65, abs=0.01)
 
 
 def test_at_many_rows_the_reachable_floor_is_the_memorys_rate() -> None:

@@ -38,9 +38,10 @@ class Trips:
             # No wave waits for a store: what that takes is in the cost of a launch.
             clocks = (found.scalar, found.scalar, found.far, found.near, 0.0, found.coherent)
             return cls(*(one / device.clock_hz * 1e6 for one in clocks))
-        # The model has every launch wait twice for memory, before its loop and after it, whatever it reads there.
-        memory, near = timing.memory_latency_us, timing.lookup_latency_us
-        return cls(memory, near, memory, memory, memory, near)
+        # The model has every launch wait twice for memory, before its loop and after it, whatever it reads there; a
+        # lookup costs something in a loop alone.
+        memory = timing.memory_latency_us
+        return cls(memory, 0.0, memory, memory, memory, timing.lookup_latency_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ _ONE_TILE = (
     "floor overlaps; with more tiles a program they overlap, and the candidates with those were slower"
 )
 _NOT_KNOWN = "the best of the candidates that a search of 40 found; what would be better is not known"
-_TWO_LAUNCHES = "two launches, scores and their selection, where the floor has one: a kernel that does both is not in the space"
+_TWO_LAUNCHES = "two launches where the floor has one: a kernel that both scores and selects is not in the space"
 REASONS: tuple[Reason, ...] = (
     Reason(_SECOND_LAUNCH, "merge"),
     *(Reason(_TWO_LAUNCHES, "index_select", device=device) for device in ("MI300X", "MI355X")),
