@@ -15,7 +15,6 @@ from m3gen.runtime.selection import Launcher
 from m3gen.space import Config
 from m3gen.spec import Problem
 
-
 _LAUNCH = re.compile(r"^ {4}(\w+)\[.*\]\($", re.MULTILINE)
 
 
