@@ -108,9 +108,9 @@ class Judge:
         environment = self.environment(candidate)
         seconds = done.seconds / len(candidate.studies)  # the problems share the cost as they share the code
         if done.status is not Status.OK:
-            failure = _failure(done.status, done.reason)
+            failed = failure(done.status, done.reason)
             for study in candidate.studies:
-                yield study, replace(failure, seconds=seconds, environment=environment)
+                yield study, replace(failed, seconds=seconds, environment=environment)
             return
         result: Compiled = done.value
         environment["templates"] = dict(result.templates)
@@ -118,7 +118,7 @@ class Judge:
             if result.status is Status.OK:
                 evaluation = self._predict(candidate, study, result, position)
             else:
-                evaluation = _failure(result.status, result.reason)
+                evaluation = failure(result.status, result.reason)
             held = {**evaluation.environment, **environment, "departures": study.departures(candidate.config)}
             if candidate.config == study.field:
                 held["baseline"] = True  # what `evaluate.ranking` lets stand in a tie
@@ -136,7 +136,7 @@ class Judge:
         keys, launches = result.keys[position], result.launches[position]
         facts = [result.facts[key] for key in keys]
         if not candidate.baseline and (reason := spilling(facts)):
-            return _failure(Status.RESOURCES, reason)
+            return replace(failure(Status.RESOURCES, reason), judge=self.version)
         try:
             work = candidate.group.op.work(study.problem, candidate.config)
             run = launched.launched(launches, facts, work)
@@ -146,15 +146,16 @@ class Judge:
                 return replace(known, facts=keys, environment=environment)
             evaluation = self._rooms.predict(launches, facts, work, self._device)
         except Exception as error:  # what one candidate's facts trip over must not end the session
-            failure = _failure(Status.RUNTIME, f"the predictor raised {type(error).__name__}: {error}")
-            return replace(failure, judge=self.version)
+            failed = failure(Status.RUNTIME, f"the predictor raised {type(error).__name__}: {error}")
+            return replace(failed, judge=self.version)
         if any(one.extra.get(STOPPED) for one in facts):
             return replace(sound(evaluation), stage=Stage.ANALYTIC, reason="not run: it could not win")
         environment = {**evaluation.environment, launched.LAUNCHES: run}
         return replace(sound(evaluation), facts=keys, environment=environment)
 
 
-def _failure(status: Status, reason: str) -> Evaluation:
+def failure(status: Status, reason: str) -> Evaluation:
+    """Of a candidate that was not predicted."""
     return Evaluation(stage=Stage.PREDICTED, status=status, judge=COMPILE_JUDGE, reason=reason)
 
 

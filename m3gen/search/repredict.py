@@ -14,9 +14,10 @@ from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.launched import DUPLICATE_OF, LAUNCHES, Remembered
 from m3gen.evaluate.observed import simulated
 from m3gen.evaluate.predict import predict
+from m3gen.evaluate.spills import spilling
 from m3gen.evaluate.timing import TIMINGS
 from m3gen.evaluate.trace import Traces
-from m3gen.search.judging import sound
+from m3gen.search.judging import failure, sound
 from m3gen.space import Config
 from m3gen.spec import Problem, Status
 from m3gen.store import Record, Store
@@ -96,6 +97,9 @@ class _Again:
                 return None
             facts.append(found)
             launches.append(Remembered(one["kernel"], one["programs"]))
+        if not held.get("baseline") and (reason := spilling(facts)):
+            judge = TIMINGS[device_of(problem).architecture.vendor].version
+            return replace(failure(Status.RESOURCES, reason), judge=judge, environment=held)
         evaluation = predict(launches, facts, ops.get(problem.op).work(problem, config), device(held["device"]))
         return replace(sound(evaluation), facts=before.facts, environment=held)
 

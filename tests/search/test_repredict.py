@@ -133,3 +133,25 @@ def test_failures_are_left_as_they_are(filled: Store, changed: timing.Timing) ->
     failed = samples.failed(Status.COMPILE, environment={"source_sha": "broken"})
     filled.commit_evaluation(filled.begin({}, [PROBLEM]), PROBLEM, CONFIG, failed)
     assert repredict(filled, filled.problems()) == Repredicted(new=1, known=0, lacking=0)
+
+
+def test_what_the_predictor_refuses_to_judge_is_refused_anew(
+    filled: Store, changed: timing.Timing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version that predicts no kernels that spill would else bring them back from the store as winners."""
+    monkeypatch.setattr("m3gen.search.repredict.spilling", lambda facts: "spills")
+    assert repredict(filled, [PROBLEM]) == Repredicted(new=1, known=0, lacking=0)
+    newest = filled.evaluations(PROBLEM)[-1].evaluation
+    assert (newest.status, newest.reason, newest.judge) == (Status.RESOURCES, "spills", changed.version)
+
+
+def test_a_baseline_that_spills_is_predicted_all_the_same(
+    store: Store, changed: timing.Timing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key, facts in zip(KEYS, FACTS, strict=True):
+        store.commit_facts(key, raw(facts))
+    store.commit_traces("trace", TRACES.to_bytes())
+    store.commit_evaluation(store.begin({}, [PROBLEM]), PROBLEM, CONFIG, judged(baseline=True))
+    monkeypatch.setattr("m3gen.search.repredict.spilling", lambda facts: "spills")
+    repredict(store, [PROBLEM])
+    assert store.evaluations(PROBLEM)[-1].evaluation.ok
