@@ -97,6 +97,15 @@ def vacuum(engine: Engine) -> None:
             connection.exec_driver_sql("VACUUM")
 
 
+def begin_log_anew(engine: Engine) -> None:
+    """Write SQLite's log into the database, so that what comes next takes the place of what is in it."""
+    if engine.dialect.name == "sqlite":
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, sqlite3.Connection)
+            driver.execute("PRAGMA wal_checkpoint(RESTART)")
+
+
 def lock_for_upgrade(connection: Connection) -> None:
     """Hold off other upgraders until the transaction ends. On SQLite its write lock already does."""
     if connection.dialect.name == "postgresql":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -52,6 +52,13 @@ class Damaged(UserError):
     """The file is not what m3gen, or SQLite, wrote."""
 
 
+class NoRoom(UserError):
+    """The disk takes no more, or fails."""
+
+
+_KINDS: Mapping[str | None, type[UserError]] = {_DAMAGED: Damaged, _FULL: NoRoom, _DISK_FAILS: NoRoom}
+
+
 @contextmanager
 def as_user_errors(location: Location) -> Iterator[None]:
     """Turn the faults that a user can mend into `UserError`; the faults of m3gen pass through."""
@@ -60,26 +67,24 @@ def as_user_errors(location: Location) -> Iterator[None]:
     except (DBAPIError, sqlite3.Error) as error:
         if (message := explain(error, location)) is None:
             raise
-        raise (Damaged if _is_damage(error) else UserError)(message) from error
+        raise _KINDS.get(_template(error), UserError)(message) from error
 
 
 def explain(error: DBAPIError | sqlite3.Error, location: Location) -> str | None:
     """The line for the user, or None for a fault that no user can cause."""
     cause = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(cause, sqlite3.Error):
-        # Extended codes keep the primary one in their low byte; errors of the driver itself have none.
-        template = _BY_CODE.get(getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF)
-    else:
-        unreachable = isinstance(error, OperationalError | InterfaceError)
-        template = _BY_SQLSTATE.get(getattr(cause, "sqlstate", None) or "", _ANSWERS_NOT if unreachable else "")
-    if not template:
+    if not (template := _template(error)):
         return None
     return template.format(where=location, detail=next(iter(str(cause).splitlines()), ""))
 
 
-def _is_damage(error: DBAPIError | sqlite3.Error) -> bool:
+def _template(error: DBAPIError | sqlite3.Error) -> str | None:
     cause = error.orig if isinstance(error, DBAPIError) else error
-    return _BY_CODE.get(getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF) is _DAMAGED
+    if isinstance(cause, sqlite3.Error):
+        # Extended codes keep the primary one in their low byte; errors of the driver itself have none.
+        return _BY_CODE.get(getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF)
+    unreachable = isinstance(error, OperationalError | InterfaceError)
+    return _BY_SQLSTATE.get(getattr(cause, "sqlstate", None) or "", _ANSWERS_NOT if unreachable else None)
 
 
 def damaged(location: Location, detail: str) -> Damaged:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy import Engine, bindparam, delete, func, or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from m3gen.compiler.facts import KernelFacts
+from m3gen.errors import UserError
 from m3gen.evaluate import place
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.place import INTERPRETER, MACHINE_CODE
@@ -35,6 +36,7 @@ from m3gen.store.models import (
 )
 from m3gen.store.prune import Pruned
 from m3gen.store.records import FailureCount, Record, SessionRecord, Winner
+from m3gen.store.reserve import Reserve
 from m3gen.store.union import Merged
 
 _UPDATE_SESSION = update(SessionRow).where(SessionRow.id == bindparam("session"))
@@ -55,6 +57,7 @@ class Store:
         self._reads = sessionmaker(engine)
         self._writes = sessionmaker(dialect.writing(engine))
         self._begun: dict[int, float] = {}  # session -> monotonic seconds at its begin
+        self._reserves: dict[int, Reserve] = {}  # session -> room for its end
 
     @classmethod
     def open(cls, url: str, *, read_only: bool = False) -> Store:
@@ -83,6 +86,8 @@ class Store:
 
     def close(self) -> None:
         """Let go of the database; a second call does nothing."""
+        for reserve in self._reserves.values():
+            reserve.release()
         self._engine.dispose()
 
     def __enter__(self) -> Store:
@@ -112,13 +117,34 @@ class Store:
                 evaluations.insert_problem(session, problem)
                 session.add(SessionProblemRow(session_id=number, problem_sha=problem.sha))
         self._begun[number] = time.monotonic()
+        self._reserves[number] = Reserve(self.location)
         return number
 
     def end(self, session_id: int, state: str) -> None:
-        """Note how a session ended, in a word or two. `KeyError` if it was not begun here or has ended."""
+        """Note how a session ended, in a word or two. `KeyError` if it was not begun here or has ended.
+
+        A full disk takes it too: what was kept for it is given up and, where that is not enough (a limit on the
+        size of a file), the log is written into the database and begun anew.
+        """
+        make_room = iter((self._reserves[session_id].release, self._begin_log_anew))
+        while True:
+            try:
+                self._write_end(session_id, state)
+                break
+            except faults.NoRoom:
+                if (make := next(make_room, None)) is None:
+                    raise
+                make()
+        del self._begun[session_id]
+        self._reserves.pop(session_id).release()
+
+    def _write_end(self, session_id: int, state: str) -> None:
         with self._write() as session:
             self._count_seconds(session, session_id, state=state, ended_at=rows.now())
-        del self._begun[session_id]
+
+    def _begin_log_anew(self) -> None:
+        with suppress(UserError), faults.as_user_errors(self.location):
+            dialect.begin_log_anew(self._engine)
 
     def spent_seconds(self, arguments_sha: str) -> float:
         """Wall seconds that sessions of these arguments (see `arguments_sha`) took, killed ones included."""

@@ -48,6 +48,32 @@ except UserError as error:
 store.close()
 """
 
+END = """
+import sys
+from m3gen.errors import UserError
+from m3gen.store import Store
+from tests.store.samples import config, predicted, problem
+
+if len(sys.argv) > 2:
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+store = Store.open(sys.argv[1])
+session = store.begin({}, [problem()])
+assert store.claim(session, ["work"]) == {"work"}
+try:
+    for done in range(10_000):
+        store.commit_evaluation(session, problem(), config(done), predicted(5.0, reason="x" * 2000))
+except UserError:
+    print(done)
+try:
+    while True:
+        store.renew_claims(session)  # a page each, until there is no room for one
+except UserError as error:
+    print(error)
+store.end(session, "failed")
+store.close()
+"""
+
 
 def one_line(error: BaseException | str) -> str:
     text = str(error)
@@ -204,8 +230,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def run_fill(*arguments: object) -> tuple[int, str]:
-    process = samples.start(FILL, *arguments)
+def run_fill(*arguments: object, script: str = FILL) -> tuple[int, str]:
+    process = samples.start(script, *arguments)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     done, said = output.splitlines()
@@ -223,6 +249,28 @@ def test_full_disk(small_disk: Path, tmp_path: Path) -> None:
     with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
         assert len(store.evaluations(problem())) == done
         assert store.check() == []
+
+
+def test_the_end_of_a_session_finds_room_on_a_full_disk(small_disk: Path) -> None:
+    path = small_disk / "store.db"
+    done, said = run_fill(f"sqlite:///{path}", script=END)
+    assert "the disk" in said
+    assert all(file.name.startswith("store.db") for file in small_disk.iterdir())
+    assert_ended(f"sqlite:///{path}?mode=ro", done)
+
+
+def test_the_end_of_a_session_finds_room_in_the_largest_file_allowed(url: str) -> None:
+    done, said = run_fill(url, 1_500_000, script=END)
+    assert "the disk under" in said
+    assert_ended(url, done)
+
+
+def assert_ended(url: str, evaluations: int) -> None:
+    with Store.open(url, read_only=True) as store:
+        (session,) = store.sessions()
+        assert session.state == "failed"
+        assert store.check() == []
+        assert len(store.evaluations(problem())) == evaluations > 10
 
 
 def test_full_disk_at_the_first_opening(small_disk: Path) -> None:
