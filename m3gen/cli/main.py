@@ -12,6 +12,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
@@ -42,29 +44,41 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _Verbs(TyperGroup):
+    # Here and not in main(): typer's versions differ in what they make of Ctrl-C and of closed pipes.
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with _errors_told():  # reading the arguments is what prints --help and --version
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: Any) -> Any:
-        # Here and not in main(): typer's versions differ in what they make of Ctrl-C and of closed pipes.
+        with _errors_told():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _errors_told() -> Iterator[None]:
+    """End the process with a line and a status for what is no fault of m3gen, what was printed being out."""
+    try:
         try:
-            try:
-                return super().invoke(ctx)
-            finally:
-                sys.stdout.flush()
-        except UserError as error:
-            _say(f"m3gen: {' '.join(str(error).split())}")
-            sys.exit(BAD_INPUT)
-        except KeyboardInterrupt:
-            _say("m3gen: interrupted; nothing that was stored is lost")
-            sys.exit(INTERRUPTED)
-        except BrokenPipeError:
-            _drop_output()
-            sys.exit(READER_GONE)
-        except OSError as error:
-            if error.errno not in _FULL:
-                raise
-            _drop_output()
-            what = error.filename or "the output"
-            _say(f"m3gen: cannot write {what} ({error.strerror}): free some space and run again")
-            sys.exit(BAD_INPUT)
+            yield
+        finally:
+            sys.stdout.flush()
+    except UserError as error:
+        _say(f"m3gen: {' '.join(str(error).split())}")
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        _say("m3gen: interrupted; nothing that was stored is lost")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        _drop_output()
+        sys.exit(READER_GONE)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _drop_output()
+        what = error.filename or "the output"
+        _say(f"m3gen: cannot write {what} ({error.strerror}): free some space and run again")
+        sys.exit(BAD_INPUT)
 
 
 app = typer.Typer(
@@ -117,10 +131,23 @@ def m3gen(
 
 def main() -> None:
     """Entry point of the `m3gen` script."""
+    _fill_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")  # a terminal that has no "±" gets a "?", not an exception
     app()
+
+
+def _fill_closed_streams() -> None:
+    """Refuse to start without standard output; without an error stream, say nothing.
+
+    A descriptor left free would go to the next file that is opened, and what a library prints into that file.
+    """
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
+    if sys.stdout is None:
+        _say("m3gen: standard output is closed: leave it open, or send it to a file or to /dev/null")
+        sys.exit(BAD_INPUT)
 
 
 def _drop_output() -> None:
@@ -129,7 +156,8 @@ def _drop_output() -> None:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    with suppress(OSError):  # a full disk under the error stream: the status still tells
+        print(line, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -54,12 +54,21 @@ def m3gen_as_nobody(*arguments: object) -> Ran:
     return _run("-c", _AS_NOBODY, *map(str, arguments))
 
 
-def _run(*arguments: str, stdout: int = subprocess.PIPE, largest_file: int | None = None) -> Ran:
-    """`largest_file`: bytes of any file that the command may write, as on a disk that is nearly full."""
+def _run(
+    *arguments: str,
+    stdout: int = subprocess.PIPE,
+    stderr: int = subprocess.PIPE,
+    closed: int | None = None,
+    largest_file: int | None = None,
+) -> Ran:
+    """`largest_file`: bytes of any file that the command may write, as on a disk that is nearly full. `closed`: a
+    descriptor that it does not have."""
 
     def limit() -> None:
         if largest_file is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+        if closed is not None:
+            os.close(closed)
 
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     ran = subprocess.run(
@@ -68,12 +77,12 @@ def _run(*arguments: str, stdout: int = subprocess.PIPE, largest_file: int | Non
         cwd="/",
         text=True,
         stdout=stdout,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         timeout=300,
         preexec_fn=limit,
         check=False,
     )
-    return Ran(ran.returncode, ran.stdout or "", ran.stderr)
+    return Ran(ran.returncode, ran.stdout or "", ran.stderr or "")
 
 
 def fill(path: Path) -> str:
@@ -215,6 +224,22 @@ class TestFullDisk:
         assert 0 < kept < 50
 
     def test_of_the_output(self) -> None:
-        for arguments in (("targets",), ("targets", "--json")):
+        for arguments in (("targets",), ("targets", "--json"), ("--help",), ("tune", "--help"), ("--version",)):
             ran = m3gen(*arguments, stdout=os.open("/dev/full", os.O_WRONLY))
             assert "free some space" in ran.line
+
+    def test_of_the_errors(self) -> None:
+        with open("/dev/full", "w") as full:
+            ran = m3gen("targets", "no such", stderr=full.fileno())
+        assert (ran.status, ran.out) == (2, "")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("targets",)], ids=lambda arguments: arguments[0])
+class TestClosedStreams:
+    def test_output(self, arguments: tuple[str, ...]) -> None:
+        ran = m3gen(*arguments, closed=1)
+        assert ran.line == "m3gen: standard output is closed: leave it open, or send it to a file or to /dev/null"
+
+    def test_errors(self, arguments: tuple[str, ...]) -> None:
+        ran = m3gen(*arguments, closed=2)
+        assert (ran.status, ran.out) == (0, m3gen(*arguments).out)

@@ -96,9 +96,10 @@ def test_an_interrupt_outside_a_session_ends_with_130(run: Run, monkeypatch: pyt
     assert ran.err.count("\n") == 1
 
 
-def test_a_closed_pipe_is_quiet() -> None:
+@pytest.mark.parametrize("arguments", ["targets --json", "--help"])
+def test_a_closed_pipe_is_quiet(arguments: str) -> None:
     # The reader is gone before the writer has started.
-    writer = f"sleep 0.5; {sys.executable} -m m3gen.cli.main targets --json"
+    writer = f"sleep 0.5; {sys.executable} -m m3gen.cli.main {arguments}"
     script = f"( {writer} ) | true; echo ${{PIPESTATUS[0]}}"
     ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
     assert (ran.stdout, ran.stderr) == ("141\n", "")
