@@ -71,7 +71,3 @@ def dtypes(problem: Problem) -> dict[str, str | int | float]:
         "HEAD_DIM": problem.head_dim,
         "PAGE": problem.page_size,
     }
-
-
-def power_of_two_at_least(value: int) -> int:
-    return 1 << (value - 1).bit_length()

@@ -7,6 +7,7 @@ from typing import Any
 
 from m3gen.ops import launch_space
 from m3gen.ops.base import Tolerance, Work
+from m3gen.ops.powers import power_of_two_at_least
 from m3gen.space import Choice, Config, Constraint, Flag, Ordinal, Parameter
 from m3gen.spec import Problem, dtype
 from m3gen.targets import Device, architecture
@@ -17,14 +18,6 @@ _MAX_PACKED_ROWS = 8
 # Elements of one lane's accumulator. Twice as many leave no registers for the scores: the compiler spills, and
 # on tiles much larger it does not come back (see `launch_space`).
 _MAX_ACCUMULATOR = 128
-
-
-def power_of_two_at_most(value: int) -> int:
-    return 1 << (value.bit_length() - 1)
-
-
-def power_of_two_at_least(value: int) -> int:
-    return 1 << (value - 1).bit_length()
 
 
 def packed_counts(problem: Problem) -> tuple[int, ...]:

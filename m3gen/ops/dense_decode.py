@@ -79,9 +79,7 @@ class DenseDecode:
         }
         if device.arch == "gfx942" and problem.kv_scale == "per_token_head":
             values["waves_per_eu"] = 1
-        space = self.space(problem, device)
-        known = {parameter.name for parameter in space.parameters}
-        return space.canonical({name: value for name, value in values.items() if name in known})
+        return self.space(problem, device).canonical_of_known(values)
 
     def problem(self, device: Device, shard: Shard, cache: Cache, query_len: int) -> Problem | None:
         return decode_problem(self.name, device, shard, cache, query_len)

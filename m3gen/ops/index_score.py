@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from m3gen.errors import UserError
 from m3gen.ops import index_inputs, launch_space
 from m3gen.ops.base import Cache, Case, Tolerance, Work
+from m3gen.ops.powers import power_of_two_at_least, power_of_two_at_most
 from m3gen.space import Choice, Config, Constraint, Flag, Parameter, PowerOfTwo, Space
 from m3gen.spec import MINIMAX_M3, Problem, Shard, dtype
 from m3gen.targets import Device, Vendor
@@ -86,13 +87,13 @@ class IndexScore:
         if problem.group_size > 1:
             structure.append(Choice("heads", ("together", "apart"), default="together", doc="in one tile or not"))
         if problem.query_len > 1:
-            most = min(16, _power_of_two_at_least(problem.query_len))
+            most = min(16, power_of_two_at_least(problem.query_len))
             structure.append(PowerOfTwo("rows_packed", 1, most, default=most, doc="query rows in one tile"))
 
         def pairs(c: Values) -> int:
             """(Query row, head) pairs in one tile, rounded up as the kernel does."""
             heads = 1 if problem.group_size == 1 or c["heads"] == "apart" else problem.group_size
-            return _power_of_two_at_least(heads * (c["rows_packed"] if problem.query_len > 1 else 1))
+            return power_of_two_at_least(heads * (c["rows_packed"] if problem.query_len > 1 else 1))
 
         shape = tuple(p.name for p in structure if p.name in ("heads", "rows_packed"))
         launch = [
@@ -147,7 +148,7 @@ class IndexScore:
         requests = max(1, problem.rows // problem.query_len)
         launch = launch_space.field_default(device)
         amd = device.architecture.vendor is Vendor.AMD
-        splits = _power_of_two_at_most(max(1, min(256, (512 if amd else 4096) // requests)))
+        splits = power_of_two_at_most(max(1, min(256, (512 if amd else 4096) // requests)))
         scorer, ahead = "matrix", False
         if amd and problem.group_size * problem.query_len == 1:
             scorer = "vector"
@@ -157,21 +158,7 @@ class IndexScore:
             launch |= {"num_warps": 4, "num_stages": 2}
         if (dtype(problem.kv_dtype).is_fp8 or problem.kv_dtype == "fp32") and scorer == "matrix":
             launch["num_stages"] = 2
-        values: dict[str, Any] = {
-            "scorer": scorer,
-            "heads_in": "m",
-            "tile_n": 32 if problem.kv_dtype == "fp32" else problem.page_size,
-            "share": "splits",
-            "splits": splits,
-            "keys_ahead": ahead,
-            "masked_loads": False,
-            "heads": "together",
-            "rows_packed": min(16, _power_of_two_at_least(problem.query_len)),
-            **launch,
-        }
-        space = self.space(problem, device)
-        known = {parameter.name for parameter in space.parameters}
-        return space.canonical({name: value for name, value in values.items() if name in known})
+        return self._whole_pages(problem, device, scorer, splits, launch, keys_ahead=ahead)
 
     def field(self, problem: Problem, device: Device) -> Config:
         """vLLM's scorers: whole pages, all heads and query rows of a request in one tile.
@@ -197,21 +184,33 @@ class IndexScore:
             launch |= {"num_warps": 4, "num_stages": 2}
         if dtype(problem.kv_dtype).is_fp8 or problem.kv_dtype == "fp32":
             launch["num_stages"] = 2
+        splits = power_of_two_at_most(max(1, min(256, target // requests)))
+        return self._whole_pages(problem, device, scorer, splits, launch)
+
+    def _whole_pages(
+        self,
+        problem: Problem,
+        device: Device,
+        scorer: str,
+        splits: int,
+        launch: Values,
+        *,
+        keys_ahead: bool = False,
+    ) -> Config:
+        """Whole pages where LDS holds them, all heads and query rows of a request in one tile."""
         values: dict[str, Any] = {
             "scorer": scorer,
             "heads_in": "m",
             "tile_n": 32 if problem.kv_dtype == "fp32" else problem.page_size,
             "share": "splits",
-            "splits": _power_of_two_at_most(max(1, min(256, target // requests))),
-            "keys_ahead": False,
+            "splits": splits,
+            "keys_ahead": keys_ahead,
             "masked_loads": False,
             "heads": "together",
-            "rows_packed": min(16, _power_of_two_at_least(problem.query_len)),
+            "rows_packed": min(16, power_of_two_at_least(problem.query_len)),
             **launch,
         }
-        space = self.space(problem, device)
-        known = {parameter.name for parameter in space.parameters}
-        return space.canonical({name: value for name, value in values.items() if name in known})
+        return self.space(problem, device).canonical_of_known(values)
 
     def canonical(self, problem: Problem) -> Problem:
         """Every load is its own: the work grows with the context."""
@@ -299,14 +298,6 @@ def _operand(problem: Problem) -> Any:
             f"index_score takes queries and keys of one fp8 dialect, got {q.name} and {kv.name}: cast one of them"
         )
     return q if q is kv else dtype("bf16")
-
-
-def _power_of_two_at_most(value: int) -> int:
-    return 1 << (value.bit_length() - 1)
-
-
-def _power_of_two_at_least(value: int) -> int:
-    return 1 << (value - 1).bit_length()
 
 
 OP = IndexScore()

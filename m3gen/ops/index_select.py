@@ -125,9 +125,7 @@ class IndexSelect:
             **scorer,
             **{_SELECTOR.get(name, name): value for name, value in selector.items()},
         }
-        space = self.space(problem, device)
-        known = {parameter.name for parameter in space.parameters}
-        return space.canonical({name: value for name, value in values.items() if name in known})
+        return self.space(problem, device).canonical_of_known(values)
 
     def canonical(self, problem: Problem) -> Problem:
         """Every load is its own: the work grows with the context."""

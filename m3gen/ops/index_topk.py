@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from m3gen.ops import launch_space, topk_inputs
 from m3gen.ops.base import Cache, Case, Tolerance, Work
+from m3gen.ops.powers import power_of_two_at_most
 from m3gen.space import Choice, Config, Constraint, Parameter, PowerOfTwo, Space
 from m3gen.spec import MINIMAX_M3, Problem, Shard
 from m3gen.targets import Device, Vendor
@@ -95,7 +96,6 @@ class IndexTopk:
         """
         blocks = -(-problem.context // problem.page_size)
         lists = problem.rows * problem.group_size
-        launch = launch_space.field_default(device)
         amd = device.architecture.vendor is Vendor.AMD
         if blocks <= 64 and amd:
             tile, splits, warps = 64, 1, 1
@@ -105,19 +105,7 @@ class IndexTopk:
             tile, splits, warps = (128, 8, 2) if amd else (256, 4, 4)
         else:
             tile, splits, warps = (1024, 1, 8) if amd else (512, 2, 4)
-        cap = topk_inputs.capacity(problem.topk)
-        values: dict[str, Any] = {
-            "select": "sort",
-            "tile": max(tile, cap),
-            "splits": min(splits, _power_of_two_at_most(max(1, LARGEST_SORT // cap))),
-            "merge": "last",
-            **launch,
-            "num_warps": warps,
-            "num_stages": 1,
-        }
-        space = self.space(problem, device)
-        known = {parameter.name for parameter in space.parameters}
-        return space.canonical({name: value for name, value in values.items() if name in known})
+        return self._sorted(problem, device, tile, splits, "last", warps, stages=1)
 
     def field(self, problem: Problem, device: Device) -> Config:
         """vLLM's selectors, both by sorting networks.
@@ -129,27 +117,30 @@ class IndexTopk:
         """
         blocks = -(-problem.context // problem.page_size)
         programs = problem.rows * problem.group_size
-        launch = launch_space.field_default(device)
         if device.architecture.vendor is Vendor.NVIDIA:
             tile, target, merge, warps, stages = 256, 512, "kernel", 8, 2
         elif blocks <= 128:
             tile, target, merge, warps, stages = 128, 1, "last", 2, 1
         else:
             tile, target, merge, warps, stages = 512, 64, "last", 4 if device.arch == "gfx950" else 8, 2
+        return self._sorted(problem, device, tile, min(16, target // programs), merge, warps, stages)
+
+    def _sorted(
+        self, problem: Problem, device: Device, tile: int, splits: int, merge: str, warps: int, stages: int
+    ) -> Config:
+        """By sorting networks, `splits` being brought down to a power of two whose lists one network merges."""
         cap = topk_inputs.capacity(problem.topk)
         values: dict[str, Any] = {
             "select": "sort",
             "tile": max(tile, cap),
-            "splits": _power_of_two_at_most(max(1, min(16, target // programs, LARGEST_SORT // cap))),
+            "splits": power_of_two_at_most(max(1, min(splits, LARGEST_SORT // cap))),
             "merge": merge,
             "merge_warps": 4,
-            **launch,
+            **launch_space.field_default(device),
             "num_warps": warps,
             "num_stages": stages,
         }
-        space = self.space(problem, device)
-        known = {parameter.name for parameter in space.parameters}
-        return space.canonical({name: value for name, value in values.items() if name in known})
+        return self.space(problem, device).canonical_of_known(values)
 
     def canonical(self, problem: Problem) -> Problem:
         """Every load is its own: the work grows with the context."""
@@ -210,10 +201,6 @@ class IndexTopk:
     def tolerance(self, problem: Problem, grid: str) -> Tolerance:
         """Integers are equal or wrong."""
         return Tolerance(source="exact")
-
-
-def _power_of_two_at_most(value: int) -> int:
-    return 1 << (value.bit_length() - 1)
 
 
 OP = IndexTopk()

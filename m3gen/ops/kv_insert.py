@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from m3gen.ops import cache_inputs, cache_space, launch_space
 from m3gen.ops.base import Cache, Case, Tolerance, Work
 from m3gen.ops.cache_inputs import CacheLayout
+from m3gen.ops.powers import power_of_two_at_least
 from m3gen.space import Choice, Config, PowerOfTwo, Space
 from m3gen.spec import Problem, Shard, dtype
 from m3gen.targets import Device, Vendor, architecture
@@ -44,7 +45,7 @@ class KvInsert:
         return cache_space.without_context(problem)
 
     def space(self, problem: Problem, device: Device) -> Space:
-        most_heads = min(16, cache_space.power_of_two_at_least(problem.kv_heads))
+        most_heads = min(16, power_of_two_at_least(problem.kv_heads))
         return Space(
             [
                 Choice(
@@ -64,7 +65,7 @@ class KvInsert:
         """vLLM's reshape_and_cache_flash (v1/attention/ops/triton_reshape_and_cache_flash.py): a program per row,
         tiles of min(2048, next power of two) elements, 8 warps on HIP and 16 on CUDA. Warps are cut to those
         that have an element each lane; its pipeline stages act on loops, of which there are none."""
-        heads = min(_FIELD_TILE // problem.head_dim, cache_space.power_of_two_at_least(problem.kv_heads))
+        heads = min(_FIELD_TILE // problem.head_dim, power_of_two_at_least(problem.kv_heads))
         field = 8 if device.architecture.vendor is Vendor.AMD else 16
         warps = max(1, min(field, heads * problem.head_dim // device.architecture.wave_size))
         return self.space(problem, device).canonical(

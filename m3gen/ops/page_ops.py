@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from m3gen.ops import cache_inputs, cache_space
 from m3gen.ops.base import Case
 from m3gen.ops.cache_inputs import CacheLayout
+from m3gen.ops.powers import power_of_two_at_least
 from m3gen.space import Config, Constraint, PowerOfTwo, Space
 from m3gen.spec import Problem, dtype
 from m3gen.targets import Device
@@ -22,7 +23,7 @@ def space(problem: Problem, device: Device) -> Space:
     """Tiles of a page and programs over them: those of each head of K and V, and of the index."""
 
     def most_parts(c: Values) -> int:
-        return cache_space.power_of_two_at_least(problem.kv_heads + 1) * problem.page_size // int(c["tile_n"])
+        return power_of_two_at_least(problem.kv_heads + 1) * problem.page_size // int(c["tile_n"])
 
     return Space(
         [

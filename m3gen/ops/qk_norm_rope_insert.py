@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from m3gen.ops import cache_space, launch_space, norm_rope_inputs
 from m3gen.ops.base import Cache, Case, Tolerance, Work
+from m3gen.ops.powers import power_of_two_at_least
 from m3gen.space import Choice, Config, PowerOfTwo, Space
 from m3gen.spec import MINIMAX_M3, Problem, Shard, dtype
 from m3gen.targets import Device, Vendor
@@ -50,7 +51,7 @@ class QkNormRopeInsert:
         return cache_space.without_context(problem)
 
     def space(self, problem: Problem, device: Device) -> Space:
-        most_heads = min(16, cache_space.power_of_two_at_least(problem.q_heads))
+        most_heads = min(16, power_of_two_at_least(problem.q_heads))
         return Space(
             [
                 Choice(
@@ -68,7 +69,7 @@ class QkNormRopeInsert:
 
     def default(self, problem: Problem, device: Device) -> Config:
         """vLLM's fused_minimax_m3_qknorm_rope_kv_insert: 256 threads, 32 of them to a head of one row."""
-        heads = min(8, cache_space.power_of_two_at_least(problem.q_heads))
+        heads = min(8, power_of_two_at_least(problem.q_heads))
         warps = 4 if device.architecture.vendor is Vendor.AMD else 8
         return self.space(problem, device).canonical(
             {"kinds": "apart", "rows": 1, "heads": heads, "num_warps": max(1, warps * heads // 8)}

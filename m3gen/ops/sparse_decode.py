@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from m3gen.ops import decode_attention, decode_inputs, launch_space
 from m3gen.ops.base import Cache, Case, Tolerance, Work, decode_problem
-from m3gen.ops.decode_attention import Values, power_of_two_at_least, power_of_two_at_most
+from m3gen.ops.decode_attention import Values
+from m3gen.ops.powers import power_of_two_at_least, power_of_two_at_most
 from m3gen.space import Choice, Config, Constraint, PowerOfTwo, Space
 from m3gen.spec import CONTEXT_BUCKETS, Problem, Shard, bucket, dtype
 from m3gen.targets import Device, Vendor
@@ -115,9 +116,7 @@ class SparseDecode:
             "first_tile": "loop",
             **launch_space.field_default(device),
         }
-        space = self.space(problem, device)
-        known = {parameter.name for parameter in space.parameters}
-        return space.canonical({name: value for name, value in values.items() if name in known})
+        return self.space(problem, device).canonical_of_known(values)
 
     def problem(self, device: Device, shard: Shard, cache: Cache, query_len: int) -> Problem | None:
         return decode_problem(self.name, device, shard, cache, query_len)

@@ -99,6 +99,10 @@ class Space:
         position = int(self._points.keys.searchsorted(key))
         return position if position < len(self) and self._points.keys[position] == key else None
 
+    def canonical_of_known(self, values: Mapping[str, Value]) -> Config:
+        """`canonical` of those values whose parameters this space has; the others are left out, not refused."""
+        return self.canonical({p.name: values[p.name] for p in self.parameters if p.name in values})
+
     def canonical(self, values: Mapping[str, Value]) -> Config:
         """`values` without what is inactive; rules are not looked at.
 

@@ -127,6 +127,13 @@ def test_canonical_says_what_is_wrong(change: dict[str, int], message: str):
         example().canonical({"SPLIT": "none", "BLOCK_N": 64, "WHOLE": True, **change})
 
 
+def test_canonical_of_known_leaves_out_what_the_space_does_not_have():
+    values = {"SPLIT": "none", "BLOCK_N": 64, "WHOLE": True}
+    assert example().canonical_of_known({**values, "of_another_space": 1}) == example().canonical(values)
+    with pytest.raises(ValueError, match="BLOCK_N is missing"):
+        example().canonical_of_known({"SPLIT": "none", "WHOLE": True})
+
+
 def test_canonical_misses_an_active_parameter():
     with pytest.raises(ValueError, match="NUM_SPLITS is missing"):
         example().canonical({"SPLIT": "kernel", "BLOCK_N": 64, "WHOLE": True})
