@@ -30,7 +30,7 @@ class Ran:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     folder = tmp_path_factory.mktemp("faults")
     with Store.open(f"sqlite:///{folder / 'm3gen.db'}") as store:
-        session = faulty_session.open_session(store, folder, deadline_s=20.0, gate=OPEN_GATE)
+        session = faulty_session.open_session(store, folder, deadline_s=5.0, gate=OPEN_GATE)
         yield Ran(session.run(), store, processes_with(f"M3GEN_CACHE={folder}"))
 
 
@@ -58,7 +58,7 @@ def test_each_fault_costs_its_own_candidate(ran: Ran) -> None:
         128: Status.COMPILE_ABORT,
         TOO_LARGE: Status.RESOURCES,
     }
-    assert "killed after 20 s; the worker died of SIGKILL" in found[32].reason
+    assert "killed after 5 s; the worker died of SIGKILL" in found[32].reason
     assert "died of SIGABRT: LLVM ERROR: a candidate that the compiler cannot take" in found[128].reason
     assert "131072 bytes per workgroup, gfx942 allows 65536" in found[TOO_LARGE].reason
 
@@ -70,5 +70,5 @@ def test_each_fault_is_shown_under_its_reason(ran: Ran) -> None:
     counted = outcome.session_object(ran.result, DEVICE, (), "store")["failures"]
     assert counted == {"compile_abort": 1, "resources": 1, "timeout": 1}
     lines = printed(history.failures(ran.store.failures()), 200)
-    for word, reason in zip(words, ("SIGABRT", "killed after 20 s", "131072 bytes"), strict=True):
+    for word, reason in zip(words, ("SIGABRT", "killed after 5 s", "131072 bytes"), strict=True):
         assert any(word in line and reason in line for line in lines.splitlines())
