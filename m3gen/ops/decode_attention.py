@@ -128,6 +128,7 @@ def flags(problem: Problem, config: Config) -> dict[str, Any]:
         "MASKED_LOADS": config["masked_loads"],
         "PARTIAL_TORCH": dtype(str(config.get("partials", "fp32"))).torch_name,
         "MERGE": config.get("merge", "none"),
+        "SCHEDULE": config.get("schedule", "default"),
         "MERGED_ELEMENTS": _MAX_ACCUMULATOR
         * architecture(problem.arch).wave_size
         * int(config.get("num_warps", 4)),

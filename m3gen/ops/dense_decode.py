@@ -44,6 +44,7 @@ class DenseDecode:
             PowerOfTwo("splits", 1, most_splits, default=1, doc="parts of a row's context, one program each"),
             *decode_attention.structure(problem, lambda c: bool(c["splits"] > 1)),
             *launch_space.parameters(device),
+            *launch_space.schedules(device),
         ]
         merge_tile = Constraint(
             "merge_tile",

@@ -40,6 +40,18 @@ def parameters(device: Device) -> list[Parameter]:
     return [*amd, Flag("fp_fusion", default=True, doc="contract multiply and add")]
 
 
+def schedules(device: Device) -> list[Parameter]:
+    """How LLVM orders a kernel's instructions on AMD: `amdgpu-sched-strategy`, which Triton takes from 3.8 on.
+
+    Predicted on the winners of gfx942, each strategy in the place of LLVM's own (Triton 3.9, predict-amd-3): attention
+    0.92 to 1.04 of the time, scorers and selectors 0.98 to 1.02, so that only attention has it. max-memory-clause,
+    left out, was 0.98 to 1.24 and never the best by more than a hundredth.
+    """
+    if device.architecture.vendor is not Vendor.AMD:
+        return []
+    return [Choice("schedule", ("default", "iterative-ilp", "max-ilp"), default="default", doc="LLVM's strategy")]
+
+
 def constraints(
     device: Device,
     *,
@@ -84,7 +96,7 @@ def options(config: Config) -> list[tuple[str, int | bool]]:
 
 def field_default(device: Device) -> dict[str, Any]:
     """Triton's own defaults, which vLLM's decode kernels run with."""
-    return {parameter.name: parameter.default for parameter in parameters(device)}
+    return {parameter.name: parameter.default for parameter in (*parameters(device), *schedules(device))}
 
 
 def is_amd(problem: Problem) -> bool:

@@ -70,6 +70,7 @@ class SparseDecode:
                 doc="asked for before the queries are waited for, or in the loop like the others",
             ),
             *launch_space.parameters(device),
+            *launch_space.schedules(device),
         ]
         page_parts = Constraint(
             "page_parts",

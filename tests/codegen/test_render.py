@@ -89,6 +89,7 @@ def test_the_source_names_every_template_it_came_from() -> None:
         "attend_checks.jinja",
         "attend_loop.jinja",
         "attend_queries.jinja",
+        "attend_schedule.jinja",
         "attend_setup.jinja",
         "attend_store.jinja",
         "attend_tile.jinja",

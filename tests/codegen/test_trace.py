@@ -26,6 +26,28 @@ def test_the_recorded_launches_are_those_of_the_launcher() -> None:
     assert dict(attend.options)["num_warps"] == attend.num_warps == config["num_warps"]
 
 
+@pytest.mark.parametrize("op", ["sparse_decode", "dense_decode"])
+@pytest.mark.parametrize(
+    ("schedule", "version", "expected"),
+    [
+        ("max-ilp", "3.9.0", "amdgpu-sched-strategy=max-ilp"),
+        ("iterative-ilp", "3.10.1+rocm7.2", "amdgpu-sched-strategy=iterative-ilp"),
+        ("max-ilp", "3.7.1", None),  # has no such option, and would refuse the launch
+        ("default", "3.9.0", None),
+    ],
+)
+def test_the_schedule_is_asked_for_where_triton_takes_it(
+    op: str, schedule: str, version: str, expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("triton.__version__", version)
+    problem, device = problems.decode(op, "gfx942")
+    one = ops.get(op)
+    config = one.space(problem, device).canonical({**one.default(problem, device), "schedule": schedule})
+    attend, *rest = trace(render(one, problem, config), one.example(problem, config))
+    assert dict(attend.options).get("llvm_fn_attrs") == expected
+    assert not any("llvm_fn_attrs" in dict(launch.options) for launch in rest)
+
+
 def test_the_cache_is_larger_than_a_32_bit_offset_and_v_is_as_aligned_as_it_lies() -> None:
     _, _, (attend, _) = launches_of()
     arguments = dict(attend.arguments)

@@ -33,3 +33,15 @@ def test_the_default_neither_spills_nor_exceeds(op: str, arch: str, fields: dict
         facts = compile_launch(source, launch, device.architecture).facts
         assert (facts.kernel, facts.vector_spills, facts.scratch_bytes) == (launch.kernel, 0, 0)
         assert not resource_fault(facts, device.architecture)
+
+
+def test_a_schedule_orders_the_same_work_differently() -> None:
+    op, (problem, device) = ops.get("dense_decode"), problems.decode("dense_decode", "gfx942")
+    shas, matrix = set(), set()
+    for schedule in ("default", "iterative-ilp", "max-ilp"):
+        config = op.space(problem, device).canonical({**op.default(problem, device), "schedule": schedule})
+        source = render(op, problem, config)
+        facts = compile_launch(source, trace(source, op.example(problem, config))[0], device.architecture).facts
+        shas.add(facts.code_sha)
+        matrix.add(facts.mix["matrix"])
+    assert (len(shas), len(matrix)) == (3, 1)
