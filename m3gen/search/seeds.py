@@ -36,7 +36,8 @@ class Related:
     def prior(self, problem: Problem, space: Space, field: Config, default: Config | None = None) -> Prior:
         """At most five seeds that fit the space: the op's own `default`, the shipped row, the best of the nearest
         problems, the best of a sibling arch. `field` is no seed, for a session evaluates it first anyway. Siblings are
-        the evaluations of the nearest problems, in configs of this space."""
+        the evaluations of the nearest problems, in configs of this space, the problem itself among them with those
+        of a space that had other parameters."""
         seeds: dict[Config, None] = {}
         for config in chain([] if default is None else [default], self._seeds(problem)):
             found = fitted(config, space)
@@ -63,11 +64,13 @@ class Related:
 
     def _siblings(self, problem: Problem, space: Space) -> Iterator[Mapping[Config, float | None]]:
         archs = (problem.arch, *_siblings_of(problem.arch))
-        others = [one for arch in archs for one in self._of_op(problem, arch) if one != problem]
+        known = [one for arch in archs for one in self._of_op(problem, arch)]
         found = 0
-        for one in sorted(others, key=lambda one: distance(problem, one)):
+        for one in sorted(known, key=lambda one: distance(problem, one)):
             times: dict[Config, float | None] = {}
             for record in self._records(one):
+                if one == problem and record.config in space:
+                    continue  # the search itself takes it over
                 evaluation = record.evaluation
                 config = fitted(record.config, space) if evaluation.may_win or not evaluation.ok else None
                 if config is not None:

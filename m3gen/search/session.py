@@ -171,7 +171,9 @@ class Session:
         for group in self._groups:
             for study in group.studies:
                 for record in self._store.evaluations(study.problem):
-                    if self._judge.holds(record.evaluation, group.source(record.config)):
+                    if study.admits(record.config) and self._judge.holds(
+                        record.evaluation, group.source(record.config)
+                    ):
                         study.record(record.config, record.evaluation)
                 while study.incumbent and self._is_wrong(group, study, study.incumbent.config):
                     study.disqualify_best()

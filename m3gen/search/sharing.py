@@ -88,5 +88,7 @@ class Sharing:
 
     def _take_over(self, group: Group, study: Study, record: Record) -> None:
         config: Config = record.config
-        if config not in study.evaluations and self._judge.holds(record.evaluation, group.source(config)):
+        if config in study.evaluations or not study.admits(config):
+            return
+        if self._judge.holds(record.evaluation, group.source(config)):
             study.record(config, record.evaluation)

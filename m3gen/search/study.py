@@ -111,6 +111,11 @@ class Study:
         """How many values are not those of the field's config."""
         return sum(self.field.get(name) != value for name, value in config.items())
 
+    def admits(self, config: Config) -> bool:
+        """Whether it may win here: one of a space that had other parameters may render the same text, and no table
+        would take it. What the field does is the yardstick, in the space or not."""
+        return config in self.space or config == self.field
+
     def knows(self, config: Config) -> bool:
         return config in self.evaluations or config in self.pending
 

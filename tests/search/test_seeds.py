@@ -129,3 +129,16 @@ def test_the_default_of_the_op_comes_first_where_it_is_not_the_fields(store: Sto
     prior = Related(store, SHIPPED).prior(problem, space_of(problem), field_of(problem), default)
     assert prior.seeds[0] == default
     assert 1 < len(prior.seeds) <= MOST_SEEDS
+
+
+def test_what_a_space_without_a_parameter_found_of_the_problem_itself_is_a_sibling(store: Store):
+    problem = sparse_decode(rows=16)[0]
+    session = store.begin({}, [problem])
+    configs = tuned(store, problem, FEWEST_EVALUATIONS + 5)
+    for number, config in enumerate(configs):
+        older = Config({name: value for name, value in config.items() if name != "schedule"})
+        found = Evaluation(stage=Stage.PREDICTED, status=Status.OK, judge="judge-1", value_us=50.0 - number)
+        store.commit_evaluation(session, problem, older, found)
+    seeds, siblings = prior(Related(store, None), problem)
+    assert siblings == 1
+    assert seeds[0] == fitted(configs[-1], space_of(problem))

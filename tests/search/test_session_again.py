@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from m3gen.space import Choice, Config, Space
+from m3gen.spec import Problem
+from m3gen.targets import Device
+from m3gen.testing.fake_op import FakeOp
 from tests.search.fakes import DEVICE, Bench, Dies, problem
 
 
@@ -77,3 +81,32 @@ def test_another_predictor_predicts_anew_and_failures_stay(bench: Bench):
     bench.session(budget="10").run()
     assert [config for _, config in bench.compiles].count(bad) == 1
     assert len(bench.compiles) == 10 + 9
+
+
+class Ordered(FakeOp):
+    """A fake op whose space has come to have another parameter."""
+
+    def space(self, problem: Problem, device: Device) -> Space:
+        plain = super().space(problem, device)
+        return Space([*plain.parameters, Choice("order", ("own", "other"), default="own")], plain.constraints)
+
+    def default(self, problem: Problem, device: Device) -> Config:
+        return Config({**super().default(problem, device), "order": "own"})
+
+
+def test_a_config_of_an_older_space_neither_counts_nor_wins(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    """Under the default of the new parameter it renders the same text, so that the text alone would let it hold."""
+
+    def same_text(op: object, problem: Problem, config: Config) -> str:
+        return Config({name: value for name, value in config.items() if name != "order"}).sha
+
+    monkeypatch.setattr(bench, "_source_sha", same_text)
+    bench.session(budget="40").run()
+    old = {record.config for record in bench.store.evaluations(problem())}
+    bench.op = Ordered()
+    compiles = len(bench.compiles)
+    result = bench.session(budget="66").run()
+    assert result.progress.stored == 0
+    assert {config for _, config in bench.compiles[compiles:]}.isdisjoint(old)
+    assert all("order" in row.config for row in result.rows)
+    assert [row.value_us for row in result.rows] == [1.0]
