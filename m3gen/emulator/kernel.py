@@ -48,9 +48,9 @@ class Code:
 @dataclass
 class Emulator:
     """Compiles and runs launches for one arch. `late`, `seed`, `profile` and `strict` as in `Machine`; compiled code is
-    kept from launch to launch. Of a launch only the first `workgroups` run. `profiles` has an entry for each launch
-    when `profile` is on; `unwritten` a line for each launch that read LDS which nothing had written, with the first
-    place."""
+    kept from launch to launch. Of a launch only so many `workgroups` run, see `Machine.launch`. `profiles` has an
+    entry for each launch when `profile` is on; `unwritten` a line for each launch that read LDS which nothing had
+    written, with the first place."""
 
     arch: str
     late: bool = True

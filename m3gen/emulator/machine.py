@@ -76,17 +76,17 @@ class Machine:
         most: int | None = None,
     ) -> Recording | None:
         """Run `grid` workgroups of `waves` waves; `kernarg` is the address of the arguments, `packet` that of the
-        dispatch packet; only the first `most` run. What they did, when `profile` is on.
+        dispatch packet; `most`: only so many run, see `_chosen`. What they did, when `profile` is on.
 
         Raises an `EmulationError` for what no kernel may do.
         """
         x, y, z = (*grid, 1, 1)[:3]
-        total = min(x * y * z, most or x * y * z)
+        chosen = self._chosen((x, y, z), most or x * y * z)
         self._random = random.Random(self.seed)
         self.unwritten_shared, self.first_unwritten = 0, ""
         self._recorder = Recorder(self.program.instructions, self.specs, self.arch) if self.profile else None
-        for start in range(0, total, _MOST_WORKGROUPS):
-            numbers = np.arange(start, min(start + _MOST_WORKGROUPS, total))
+        for start in range(0, len(chosen), _MOST_WORKGROUPS):
+            numbers = chosen[start : start + _MOST_WORKGROUPS]
             self._shared = Shared(len(numbers), shared_bytes + self.program.descriptor.lds_bytes)
             ids = np.stack([numbers % x, numbers // x % y, numbers // (x * y)])
             self._left = np.full(len(numbers), waves)
@@ -95,6 +95,16 @@ class Machine:
                 self._run([self._group(numbers, ids, wave, pointers) for wave in range(waves)])
             self.unwritten_shared += self._shared.unwritten
         return self._recorder.recording(self.unwritten_shared) if self._recorder else None
+
+    def _chosen(self, grid: tuple[int, int, int], most: int) -> Array:
+        """The workgroups that run, by number: all, or the first `most`. Where a program counts arrivals, the first ones
+        never see the last: then those at x = z = 0 in their place, which count each other, however many."""
+        x, y, z = grid
+        if x * y * z <= most:
+            return np.arange(x * y * z)
+        if any(space(line) == "global_atomic" for line in self.program.instructions):
+            return np.arange(y) * x
+        return np.arange(most)
 
     def _group(self, numbers: Array, ids: Array, wave: int, pointers: Mapping[str, int]) -> Group:
         """One wave of each workgroup, as the descriptor starts it."""

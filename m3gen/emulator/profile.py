@@ -143,9 +143,10 @@ class Profile:
         return Trace(workgroup, wave, instructions, values)
 
     def behaviours(self) -> tuple[tuple[int, ...], ...]:
-        """Workgroups whose waves executed the same instructions, wave for wave: the first of each is an example."""
+        """Workgroups whose waves executed the same instructions, wave for wave: the first of each is an example. Those
+        that did not run are left out."""
         found: dict[tuple[bytes, ...], list[int]] = {}
-        for workgroup in range(self.workgroups):
+        for workgroup in sorted({number for number, _ in self._paths}):
             key = []
             for wave in range(self.waves):
                 digest = hashlib.sha256()

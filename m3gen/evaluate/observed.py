@@ -21,7 +21,7 @@ from m3gen.paths import cache_dir
 if TYPE_CHECKING:
     from m3gen.emulator.profile import Profile
 
-MOST_WORKGROUPS = 64  # that the emulator runs in step
+MOST_WORKGROUPS = 64  # that the emulator runs in step, and of a launch where none waits for the last of more
 _MOST_COPIES = 4
 # What can be left out of the simulation beside a unit: latencies that are then zero.
 _LATENCIES = {
@@ -43,13 +43,18 @@ def name_of(facts: KernelFacts, trips: Sequence[float]) -> str:
     """Of traces: the machine code, what it is launched with, and the iterations of the runs. Configurations that
     compile to the same code share them; those that differ in their grids cannot all be sampled alike."""
     shape = f"{facts.num_warps}x{facts.shared_bytes}"
-    return "-".join([facts.code_sha, shape, *(f"{one:g}" for one in trips)])
+    return "-".join([facts.code_sha, shape, *(f"{one:g}" for one in trips), *whole(facts)])
+
+
+def whole(facts: KernelFacts) -> tuple[str, ...]:
+    """In the name of traces of a kernel that counts arrivals: of all that count, not of the first workgroups."""
+    return ("whole",) if facts.mix.get("atomic") else ()
 
 
 def trace_of(profile: Profile, work: Work) -> Trace:
     """Of the workgroup that executed most."""
     longest = max(
-        (members[0] for members in profile.behaviours() if members[0] < MOST_WORKGROUPS),
+        (members[0] for members in profile.behaviours()),
         key=lambda number: sum(len(profile.trace(number, wave).instructions) for wave in range(profile.waves)),
     )
     return Trace.of(profile, longest, work.loop_trips, bool(work.streamed_bytes))

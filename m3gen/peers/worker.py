@@ -15,7 +15,7 @@ from m3gen.compiler.compile import CompileError, Prepared, compile_prepared, pre
 from m3gen.compiler.facts import KernelFacts
 from m3gen.compiler.triton_adapter import require_compiler
 from m3gen.errors import UserError
-from m3gen.evaluate.observed import MOST_WORKGROUPS, recalled, remember, trace_of
+from m3gen.evaluate.observed import MOST_WORKGROUPS, recalled, remember, trace_of, whole
 from m3gen.evaluate.trace import Trace, Traces
 from m3gen.paths import cache_dir
 from m3gen.peers.arithmetic import Value
@@ -126,7 +126,10 @@ class _Run:
         loads = list(samples(self._request.peer, self._request.arch, given))
         if not loads:
             return [{"dynamics_failed": "the file has no sample"} for _ in prepared]
-        names = [f"{one.key}-{_sha(number, loads)}" for number, one in enumerate(prepared)]
+        names = [
+            "-".join([one.key, _sha(number, loads), *whole(fact)])
+            for number, (one, fact) in enumerate(zip(prepared, facts, strict=True))
+        ]
         known = [recalled(name, one) for name, one in zip(names, facts, strict=True)]
         if all(one is not None for one in known):
             return [one.extra for one in known if one is not None]
