@@ -14,6 +14,7 @@ from m3gen.search.history import History
 from m3gen.search.prior import NOTHING_KNOWN, Prior
 from m3gen.search.progress import Incumbent
 from m3gen.search.sampler import Sampler
+from m3gen.search.structure import structures
 from m3gen.space import Config, Space
 from m3gen.spec import Problem
 
@@ -48,6 +49,7 @@ class Study:
     _for_nothing: set[Config] = dataclasses.field(default_factory=set)
     _wrong: set[Config] = dataclasses.field(default_factory=set)
     _gained_at: int = 0
+    _turned: bool = False
 
     def record(self, config: Config, evaluation: Evaluation) -> bool:
         """Take note of an evaluation; it is pending no longer. Whether it is the best from now on.
@@ -120,7 +122,15 @@ class Study:
         return config in self.evaluations or config in self.pending
 
     def ask(self) -> Config | None:
-        """A tip or the sampler's next candidate; None when the space is exhausted, which `release` may undo."""
+        """A tip or the sampler's next candidate; None when the space is exhausted, which `release` may undo. When all
+        that the prior trusts is known, the best of it gives tips of other structures."""
+        if (
+            not self._turned
+            and self._best is not None
+            and all(one in self.evaluations for one in self.prior.seeds)
+        ):
+            self._turned = True
+            self.tips += structures(self._best, self.space)
         while self.tips:
             tip = self.tips.pop(0)
             if not self.knows(tip):

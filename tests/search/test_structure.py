@@ -1,0 +1,47 @@
+"""Configs of another structure."""
+
+from __future__ import annotations
+
+import pytest
+
+from m3gen import ops
+from m3gen.ops.coverage import QUICK
+from m3gen.search.structure import structures
+from m3gen.space import Choice, Config, Flag, PowerOfTwo, Space
+from m3gen.targets import ARCHITECTURES, default_device
+from tests.search.fakes import DEVICE, Bench, problem
+
+
+def test_a_choice_that_decides_what_there_is_is_made_otherwise() -> None:
+    space = Space(
+        [
+            Choice("form", ("one", "two", "three"), default="two"),
+            Choice("order", ("own", "other"), default="own"),
+            PowerOfTwo("splits", 1, 4, default=2, active=lambda c: c["form"] != "one"),
+            Flag("merged", default=True, active=lambda c: c["form"] == "three"),
+        ]
+    )
+    config = Config({"form": "two", "order": "other", "splits": 4})
+    assert list(structures(config, space)) == [
+        Config({"form": "one", "order": "other"}),
+        Config({"form": "three", "order": "other", "splits": 4, "merged": True}),
+    ]
+
+
+@pytest.mark.parametrize("name", ops.names())
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_they_are_of_the_space(name: str, arch: str) -> None:
+    op, device = ops.get(name), default_device(arch)
+    one = next(QUICK.problems([op], device))
+    space, config = op.space(one, device), op.default(one, device)
+    found = list(structures(config, space))
+    assert all(other in space and other.keys() != config.keys() for other in found)
+    if name == "index_select":
+        assert {other["form"] for other in found} >= {"scores"}
+
+
+def test_a_search_tries_them_once_what_it_trusts_is_known(bench: Bench) -> None:
+    bench.session(budget="3", sampler="hybrid").run()
+    default = bench.op.default(problem(), DEVICE)
+    [other] = structures(default, bench.op.space(problem(), DEVICE))
+    assert [config for _, config in bench.compiles][:2] == [default, other]
