@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MOST_WORKGROUPS = 64  # that the emulator runs in step, and of a launch where none waits for the last of more
 _MOST_COPIES = 4
+_WHOLE = "whole"
 # What can be left out of the simulation beside a unit: latencies that are then zero.
 _LATENCIES = {
     "latency": ("near", "far", "coherent", "scalar", "shared", "matrix"),
@@ -48,7 +49,13 @@ def name_of(facts: KernelFacts, trips: Sequence[float]) -> str:
 
 def whole(facts: KernelFacts) -> tuple[str, ...]:
     """In the name of traces of a kernel that counts arrivals: of all that count, not of the first workgroups."""
-    return ("whole",) if facts.mix.get("atomic") else ()
+    return (_WHOLE,) if facts.mix.get("atomic") else ()
+
+
+def is_whole(name: str, facts: KernelFacts) -> bool:
+    """Whether traces of that name have all that a prediction needs: before predict-amd-4 those of a kernel that counts
+    arrivals may lack what the last to arrive does."""
+    return not facts.mix.get("atomic") or name.endswith(f"-{_WHOLE}")
 
 
 def trace_of(profile: Profile, work: Work) -> Trace:

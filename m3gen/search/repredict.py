@@ -12,7 +12,7 @@ from m3gen.compiler.facts import KernelFacts
 from m3gen.evaluate.dynamics import DYNAMICS
 from m3gen.evaluate.evaluation import Evaluation, Stage
 from m3gen.evaluate.launched import DUPLICATE_OF, LAUNCHES, Remembered
-from m3gen.evaluate.observed import simulated
+from m3gen.evaluate.observed import is_whole, simulated
 from m3gen.evaluate.predict import predict
 from m3gen.evaluate.spills import spilling
 from m3gen.evaluate.timing import TIMINGS
@@ -108,6 +108,8 @@ class _Again:
         facts = self._facts(key)
         if facts is None or not trace:
             return facts
+        if not is_whole(trace, facts):
+            return None
         dynamics = self._simulated(trace, facts.workgroups_per_cu)
         return None if dynamics is None else replace(facts, extra={**facts.extra, DYNAMICS: dynamics})
 

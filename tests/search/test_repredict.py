@@ -155,3 +155,16 @@ def test_a_baseline_that_spills_is_predicted_all_the_same(
     monkeypatch.setattr("m3gen.search.repredict.spilling", lambda facts: "spills")
     repredict(store, [PROBLEM])
     assert store.evaluations(PROBLEM)[-1].evaluation.ok
+
+
+@pytest.mark.parametrize(("name", "new"), [("trace", 0), ("trace-whole", 1)])
+def test_traces_without_what_the_last_to_arrive_does_predict_nothing(
+    store: Store, changed: timing.Timing, name: str, new: int
+) -> None:
+    facts = [replace(one, mix={**one.mix, "atomic": 1}, extra={**one.extra, TRACE: name}) for one in FACTS]
+    for key, one in zip(KEYS, facts, strict=True):
+        store.commit_facts(key, raw(one))
+    store.commit_traces(name, TRACES.to_bytes())
+    held = {**judged().environment, LAUNCHES: launched(LAUNCHED, facts, WORK)}
+    store.commit_evaluation(store.begin({}, [PROBLEM]), PROBLEM, CONFIG, replace(judged(), environment=held))
+    assert repredict(store, [PROBLEM]) == Repredicted(new=new, known=0, lacking=1 - new)
