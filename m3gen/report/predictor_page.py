@@ -38,8 +38,8 @@ KNOWN_WRONG = """## What is known to be wrong
 - On AMD a barrier costs a wave no more than an instruction once all have arrived, and workgroups start at no cost.
 - On AMD memory is a roofline beside the simulation, not in it: a kernel that is short of bytes in flight only at times
   is predicted too fast. Address translation, channel conflicts and the fabric between chiplets are not modelled.
-- On AMD a vector load of 4 bytes a lane or more that touches one line is taken for a lookup or a query, which a cache
-  answers: keys that a wave reads so are predicted up to 0.6 us too fast. Of 1 or 2 bytes a lane it is data.
+- On AMD a vector load of 4 or 8 bytes a lane that touches one line or less is taken for a lookup, which a cache
+  answers: keys that a wave reads so are predicted up to 0.6 us too fast. Of 1, 2 and 16 bytes a lane it is data.
 - On NVIDIA spills cost an issue slot and no latency, so that a candidate with more than 16 loads and stores of spilled
   registers is not predicted at all.
 - On NVIDIA waves are not simulated: units are counted from the instructions, bank conflicts are not, and what is

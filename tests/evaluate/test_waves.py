@@ -133,8 +133,8 @@ def test_one_line_of_keys_comes_from_memory_and_a_list_entry_from_a_cache(load: 
     """Once any one line came from a cache, and tiles of one token a wave won for it."""
     latency = LATENCIES.far if is_data else LATENCIES.near
     assert clocks(f"global_load_{load}, v63, s[0:1]\n" + DRAIN) == 4 + latency + 4
-    query = "global_load_dwordx4 v[4:7], v63, s[0:1]\n"
-    assert clocks(query + DRAIN) == 4 + LATENCIES.near + 4
+    wide = "global_load_dwordx4 v[4:7], v63, s[0:1]\n"
+    assert clocks(wide + DRAIN) == 4 + LATENCIES.far + 4
     assert clocks("global_store_short v63, v1, s[0:1]\n" + DRAIN) == 4 + LATENCIES.near + 4
 
 
