@@ -11,7 +11,7 @@ from m3gen.targets import Vendor
 class Latencies:
     """Clocks of AMD's compute unit, for `waves.simulate`: from issue to data of an access that finds its way free."""
 
-    near: float  # a vector load that a cache answers: see `waves`
+    near: float  # a vector load that a cache answers
     far: float  # one that memory answers
     coherent: float  # one of what other programs just wrote
     scalar: float  # a scalar load
@@ -58,7 +58,7 @@ _LATENCIES = Latencies(
 )
 
 AMD = Timing(
-    version="predict-amd-5",
+    version="predict-amd-4",
     # The shortest nodes of a public HIP-graph measurement are 2.9 us, kernel included (vllm-project/vllm#55235).
     launch_us=2.0,
     memory_latency_us=0.8,  # assumed: loaded HBM latency; idle figures published for MI300X are about half

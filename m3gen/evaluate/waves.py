@@ -27,9 +27,6 @@ _ISSUE = 4  # clocks between two instructions of one wave, assumed: the four SIM
 # Units, and the number of each: what every SIMD has, what there is once.
 _UNITS = ("valu",) * _SIMDS + ("salu",) * _SIMDS + ("matrix",) * _SIMDS + ("lds", "vmem")
 _VALU, _SALU, _MATRIX, _LDS, _VMEM = (_UNITS.index(name) for name in ("valu", "salu", "matrix", "lds", "vmem"))
-# A load of 4 or 8 bytes a lane that touches one line is a lookup, which a cache answers. One line of 1, 2 or 16 bytes a
-# lane is keys or values, whose tile is as small as that.
-_LOOK_UPS = ("_load_dword", "_load_dwordx2")
 _START = 97  # clocks between the starts of workgroups, so that they do not run in step
 
 
@@ -51,7 +48,6 @@ class _Step:
     registers: int
     writes: int  # of the matrix unit: its result
     coherent: bool  # past the caches that other compute units do not see
-    data: bool  # a load that is none of a list entry, a slot, a length or a pointer, by its width
     wait: tuple[int | None, int | None] | None = None
 
 
@@ -112,8 +108,7 @@ def _step(line: Instruction, arch: str) -> _Step:
     if line.mnemonic == "s_nop":
         hold = _ISSUE * (1 + line.operands[0].value)
     unit = "valu" if unit == "transcendental" else unit
-    data = "_load_" in line.mnemonic and not line.mnemonic.endswith(_LOOK_UPS)
-    return _Step(unit, hold, touched(line), writes, "sc0" in line.modifiers, data, wait)
+    return _Step(unit, hold, touched(line), writes, "sc0" in line.modifiers, wait)
 
 
 def _destination(line: Instruction) -> int:
@@ -194,8 +189,7 @@ class _Unit:
         if unit == "vmem":
             lines = wave.lines[wave.at]
             hold = max(lines, _ISSUE)
-            near = lines <= 1 and not step.data
-            latency = late.near if near else late.coherent if step.coherent else late.far
+            latency = late.near if lines <= 1 else late.coherent if step.coherent else late.far
             wave.vm.append(_last(wave.vm, self._take(_VMEM, now, hold) + hold + latency))
             return now + _ISSUE
         if unit in ("salu", "branch", "smem"):

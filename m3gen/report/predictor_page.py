@@ -38,8 +38,8 @@ KNOWN_WRONG = """## What is known to be wrong
 - On AMD a barrier costs a wave no more than an instruction once all have arrived, and workgroups start at no cost.
 - On AMD memory is a roofline beside the simulation, not in it: a kernel that is short of bytes in flight only at times
   is predicted too fast. Address translation, channel conflicts and the fabric between chiplets are not modelled.
-- On AMD a vector load of 4 or 8 bytes a lane that touches one line or less is taken for a lookup, which a cache
-  answers: keys that a wave reads so are predicted up to 0.6 us too fast. Of 1, 2 and 16 bytes a lane it is data.
+- On AMD a vector load of one line or less is taken for a lookup, which a cache answers. A kernel each of whose waves
+  reads 128 bytes of a page is predicted up to 0.6 us too fast, which tiles of eight 8-bit tokens over eight waves do.
 - On NVIDIA spills cost an issue slot and no latency, so that a candidate with more than 16 loads and stores of spilled
   registers is not predicted at all.
 - On NVIDIA waves are not simulated: units are counted from the instructions, bank conflicts are not, and what is
@@ -51,7 +51,7 @@ KNOWN_WRONG = """## What is known to be wrong
 
 - m3gen has no prefill op, so what vLLM tuned of its sparse prefill on AMD is no point. Through the door for peers
   (`python -m benchmarks.prefill_choices --vllm PATH`; 4,096 rows of one request of 32,768 tokens, compiled by Triton
-  3.9.0), predict-amd-5 puts what is shipped 7th of 24 on MI300X and 11th of 24 on MI355X, 1.34 and 1.74 times behind
+  3.9.0), predict-amd-4 puts what is shipped 7th of 24 on MI300X and 11th of 24 on MI355X, 1.34 and 1.74 times behind
   the fastest; compiled by Triton 3.6.0 9th and 7th. By which compiler vLLM tuned is not published, and the order is as
   much the compiler's as the chip's. With these two in the place of the query length of 4 and the stages, 3 of 5
   shipped choices are first.

@@ -126,18 +126,6 @@ def test_workgroups_share_the_lds() -> None:
 # memory
 
 
-@pytest.mark.parametrize(
-    ("load", "is_data"), [("ushort v1", 1), ("ubyte v1", 1), ("dword v1", 0), ("dwordx2 v[2:3]", 0)]
-)
-def test_one_line_of_keys_comes_from_memory_and_a_list_entry_from_a_cache(load: str, is_data: bool) -> None:
-    """Once any one line came from a cache, and tiles of one token a wave won for it."""
-    latency = LATENCIES.far if is_data else LATENCIES.near
-    assert clocks(f"global_load_{load}, v63, s[0:1]\n" + DRAIN) == 4 + latency + 4
-    wide = "global_load_dwordx4 v[4:7], v63, s[0:1]\n"
-    assert clocks(wide + DRAIN) == 4 + LATENCIES.far + 4
-    assert clocks("global_store_short v63, v1, s[0:1]\n" + DRAIN) == 4 + LATENCIES.near + 4
-
-
 def test_where_a_load_goes_decides_its_latency() -> None:
     assert clocks(LINE + DRAIN) == 4 + LATENCIES.near + 4
     assert clocks(STRIDED + FAR + DRAIN) == 4 + 64 + LATENCIES.far + 4
