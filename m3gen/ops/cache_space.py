@@ -9,7 +9,7 @@ from typing import Any
 from m3gen.ops.base import Cache, decode_problem
 from m3gen.space import Constraint, Parameter, PowerOfTwo
 from m3gen.spec import CONTEXT_BUCKETS, Problem, Shard, dtype
-from m3gen.targets import Device, architecture
+from m3gen.targets import Device, Vendor, architecture
 
 Values = Mapping[str, Any]
 
@@ -33,9 +33,12 @@ def num_warps(device: Device, default: int) -> Parameter:
     return PowerOfTwo("num_warps", 1, most, default=default)
 
 
-def lane_constraints(device: Device, head_dim: int, *, items: tuple[str, ...]) -> list[Constraint]:
+def lane_constraints(
+    device: Device, head_dim: int, *, items: tuple[str, ...], loaded: str | None = None
+) -> list[Constraint]:
     """A tile is the product of the parameters `items`, heads of `head_dim` elements: no lane without an element,
-    none with more than it can hold."""
+    none with more than it can hold. On AMD no loads of less than 4 bytes a lane where the tile is of dtype `loaded`: a
+    wave would read one line, which predict-amd-4 takes for a lookup, and such tiles won for it by up to 0.6 us."""
     wave = device.architecture.wave_size
 
     def per_lane(c: Values) -> float:
@@ -44,7 +47,14 @@ def lane_constraints(device: Device, head_dim: int, *, items: tuple[str, ...]) -
             elements *= c[name]
         return float(elements / (wave * c["num_warps"]))
 
+    least = 4 / dtype(loaded).bytes if loaded and device.architecture.vendor is Vendor.AMD else 0.0
     return [
+        Constraint(
+            "narrow_loads",
+            (*items, "num_warps"),
+            lambda c: per_lane(c) >= least,
+            "a lane would load less than 4 bytes of a tile",
+        ),
         Constraint("idle_lanes", (*items, "num_warps"), lambda c: per_lane(c) >= 1, "lanes without an element"),
         Constraint(
             "lane_elements",

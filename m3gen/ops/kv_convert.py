@@ -63,7 +63,7 @@ class KvConvert:
                 PowerOfTwo("tile_n", 8, problem.page_size, default=32, doc="tokens of one program"),
                 cache_space.num_warps(device, default=4),
             ],
-            cache_space.lane_constraints(device, problem.head_dim, items=("tile_n",)),
+            cache_space.lane_constraints(device, problem.head_dim, items=("tile_n",), loaded=problem.kv_dtype),
         )
 
     def default(self, problem: Problem, device: Device) -> Config:

@@ -39,7 +39,7 @@ class KvCopy:
         return cache_space.without_context(problem)
 
     def space(self, problem: Problem, device: Device) -> Space:
-        return page_ops.space(problem, device)
+        return page_ops.space(problem, device, loaded=problem.kv_dtype)
 
     def default(self, problem: Problem, device: Device) -> Config:
         """The field copies pages with one program per page and layer, or with torch's index kernels; neither has

@@ -50,7 +50,7 @@ class KvGather:
                 cache_space.num_warps(device, default=4),
                 Ordinal("num_stages", (1, 2), default=1, doc="iterations whose loads are in flight"),
             ],
-            cache_space.lane_constraints(device, problem.head_dim, items=("tile_n",)),
+            cache_space.lane_constraints(device, problem.head_dim, items=("tile_n",), loaded=problem.kv_dtype),
         )
 
     def default(self, problem: Problem, device: Device) -> Config:

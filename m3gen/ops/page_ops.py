@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 Values = Mapping[str, Any]
 
 
-def space(problem: Problem, device: Device) -> Space:
-    """Tiles of a page and programs over them: those of each head of K and V, and of the index."""
+def space(problem: Problem, device: Device, *, loaded: str | None = None) -> Space:
+    """Tiles of a page and programs over them: those of each head of K and V, and of the index. `loaded`: as in
+    `cache_space.lane_constraints`."""
 
     def most_parts(c: Values) -> int:
         return power_of_two_at_least(problem.kv_heads + 1) * problem.page_size // int(c["tile_n"])
@@ -35,7 +36,7 @@ def space(problem: Problem, device: Device) -> Space:
             Constraint(
                 "idle_parts", ("tile_n", "parts"), lambda c: c["parts"] <= most_parts(c), "parts without a tile"
             ),
-            *cache_space.lane_constraints(device, problem.head_dim, items=("tile_n",)),
+            *cache_space.lane_constraints(device, problem.head_dim, items=("tile_n",), loaded=loaded),
         ],
     )
 
