@@ -39,7 +39,9 @@ KNOWN_WRONG = """## What is known to be wrong
 - On AMD memory is a roofline beside the simulation, not in it: a kernel that is short of bytes in flight only at times
   is predicted too fast. Address translation, channel conflicts and the fabric between chiplets are not modelled.
 - On AMD a vector load of one line or less is taken for a lookup, which a cache answers. A kernel each of whose waves
-  reads 128 bytes of a page is predicted up to 0.6 us too fast, which tiles of eight 8-bit tokens over eight waves do.
+  reads 128 bytes of a page is predicted up to 0.6 us too fast, which tiles of eight 8-bit tokens over eight waves do;
+  the ops that copy pages have no such tiles. By width they cannot be told apart: queries, which a cache does answer,
+  come 2 bytes a lane too.
 - On NVIDIA spills cost an issue slot and no latency, so that a candidate with more than 16 loads and stores of spilled
   registers is not predicted at all.
 - On NVIDIA waves are not simulated: units are counted from the instructions, bank conflicts are not, and what is
