@@ -41,10 +41,13 @@ _ONE_TILE = (
     "floor overlaps; with more tiles a program they overlap, and the candidates with those were slower"
 )
 _NOT_KNOWN = "the best of the candidates that a search of 40 found; what would be better is not known"
-_TWO_LAUNCHES = "two launches where the floor has one: a kernel that both scores and selects is not in the space"
+_ALL_KINDS = (
+    "a program serves one kind of rows, and the model of NVIDIA charges it for the instructions of all kinds, which "
+    "stand in branches"
+)
 REASONS: tuple[Reason, ...] = (
     Reason(_SECOND_LAUNCH, "merge"),
-    *(Reason(_TWO_LAUNCHES, "index_select", device=device) for device in ("MI300X", "MI355X")),
+    *(Reason(_ALL_KINDS, "qk_norm_rope_insert", device=device) for device in ("H200", "B200")),
     Reason(_NOT_KNOWN, "index_topk", device="MI355X", context=131072),
     Reason(_NOT_KNOWN, "kv_convert", device="MI300X", cache="bf16", rows=(64,)),
     *(Reason(_SUNK_LOAD, "kv_insert", cache=cache) for cache in ("e4m3fnuz", "e4m3fn")),

@@ -45,7 +45,8 @@ KNOWN_WRONG = """## What is known to be wrong
 - On NVIDIA spills cost an issue slot and no latency, so that a candidate with more than 16 loads and stores of spilled
   registers is not predicted at all.
 - On NVIDIA waves are not simulated: units are counted from the instructions, bank conflicts are not, and what is
-  outside the main loop runs once.
+  outside the main loop runs once, in whichever branch it lies: a program of `qk_norm_rope_insert` that serves one kind
+  of rows is charged for all kinds.
 - The ablation on AMD switches a unit off in the simulation; only "simulation" falls back on counting instructions.
 - Loops other than the one that streams, and atomics that many programs contend for, are charged once or not at all.
 
