@@ -11,8 +11,7 @@ JOBS ?= 1
 OUT ?= .
 STORE ?= sqlite:///$(abspath $(OUT))/release.db
 
-# TP 4 is searched the longest; the other shards begin with what it found. A budget counts what the field does under
-# each load too, up to five configs, so that one of five leaves nothing for what was found.
+# TP 4 is searched the longest; the other shards begin with what it found.
 FIRST_TP ?= 4
 FIRST_BUDGET ?= 40
 OTHER_TP ?= 1,2,8

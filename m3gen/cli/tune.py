@@ -58,7 +58,7 @@ def tune(
             "--budget",
             metavar="BUDGET",
             help="Evaluations per problem (200), time (90s, 10m, 1h) or both (200,8m); what earlier runs of "
-            "the same command spent counts.",
+            "the same command spent counts, what the field does under other loads does not.",
         ),
     ] = DEFAULT_BUDGET,
     jobs: Jobs = None,

@@ -164,6 +164,10 @@ class Session:
                     prior=related.prior(problem, space, field, op.default(problem, self._device)),
                 )
             )
+        for group in groups.values():
+            fields = frozenset(study.field for study in group.studies)
+            for study in group.studies:
+                study.given = fields - {study.field}
         return list(groups.values())
 
     def _recall(self) -> None:

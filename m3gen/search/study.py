@@ -30,7 +30,8 @@ class Study:
     """One problem under search: its space, its sampler, its evaluations in the order they became known.
 
     `floor_us`: what no candidate can be under. `prior`: what was known before. `tips`: configs that have proved
-    themselves on a neighbour and come before the sampler's.
+    themselves on a neighbour and come before the sampler's. `given`: what the field does under the other loads of the
+    group, which it evaluates too and did not ask for.
     """
 
     problem: Problem
@@ -40,6 +41,7 @@ class Study:
     floor_us: float = 0.0
     prior: Prior = NOTHING_KNOWN
     tips: list[Config] = dataclasses.field(default_factory=list)
+    given: frozenset[Config] = frozenset()
     evaluations: dict[Config, Evaluation] = dataclasses.field(default_factory=dict)
     pending: set[Config] = dataclasses.field(default_factory=set)
     exhausted: bool = False
@@ -85,8 +87,9 @@ class Study:
 
     @property
     def begun(self) -> int:
-        """Evaluations recorded or under way, those that cost nothing left out."""
-        return len(self.evaluations) - len(self._for_nothing) + len(self.pending)
+        """Evaluations recorded or under way; left out are those that cost nothing and those that were given."""
+        given = sum(self.knows(config) and config not in self._for_nothing for config in self.given)
+        return len(self.evaluations) - len(self._for_nothing) + len(self.pending) - given
 
     @property
     def limit_us(self) -> float | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from m3gen.space import Config
-from m3gen.spec import Status
+from m3gen.spec import Problem, Status
 from m3gen.store import Store
+from m3gen.targets import Device
+from m3gen.testing.fake_op import FakeOp
 from m3gen.testing.fake_session import WideOp
 from tests.search.fakes import DEVICE, Bench, Dies, problem, whole_space
 
@@ -75,3 +77,25 @@ def test_an_ordered_search_is_the_same_whoever_answers_first(tmp_path: Path):
     assert told[0] == told[1]
     heard = [sorted(compiles(first, ordered=False), key=lambda config: config.sha) for first in (0, -1)]
     assert heard[0] != heard[1]  # or this test could not fail
+
+
+class ByLoad(FakeOp):
+    """What the field does depends on the load."""
+
+    def default(self, problem: Problem, device: Device) -> Config:
+        return Config({"tile": 16 if problem.rows < 64 else 128, "warps": 1, "split": "none"})
+
+
+def test_what_the_field_does_under_other_loads_spends_no_budget(bench: Bench):
+    """Ten loads had ten of the field's configs, and a budget of 12 left two for all that was known to be better."""
+    bench.op = ByLoad()
+    few, many = problem(rows=1), problem(rows=256)
+    bench.session(few, many, budget="2").run()
+    fields = {bench.op.default(one, DEVICE) for one in (few, many)}
+    for one in (few, many):
+        known = {record.config for record in bench.store.evaluations(one)}
+        assert fields < known
+        assert len(known) >= 3
+    compiles = len(bench.compiles)
+    assert bench.session(few, many, budget="2").run().ended == "nothing to do"
+    assert len(bench.compiles) == compiles
