@@ -35,8 +35,8 @@ class Candidate:
 
 
 class Schedule:
-    """Hands out candidates until every problem has `evaluations` (None: without end) or is exhausted; what the field does
-    under the other loads of its group is evaluated for it too and does not count.
+    """Hands out candidates until every problem has `evaluations` (None: without end) or is exhausted; what the field
+    does under the other loads of its group is evaluated for it too and does not count.
 
     Time goes where gains are expected. A problem is hopeful (`Study.hopeful`) until it is within a tenth of its
     floor or has had no gain of more than 2 % for 24 evaluations; one that is not gets a turn for every four of one
