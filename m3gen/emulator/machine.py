@@ -23,6 +23,8 @@ _MOST_WORKGROUPS = 64  # that run in step
 _MOST_STEPS = 5_000_000
 _TURN = 128  # branches after which the other groups have theirs
 _WAVE = 64
+# What vmcnt (6 bits) and lgkmcnt (4 bits) of gfx9 can count: LLVM's AMDGPU usage guide, s_waitcnt.
+_MOST_VM, _MOST_LGKM = 63, 15
 
 
 class Machine:
@@ -229,9 +231,12 @@ class Machine:
             raise MissingWait(f"{name} is used while a load that writes it is under way, {line.where}")
 
     def issue(self, group: Group, queue: Queue, one: Pending) -> None:
-        """Start a memory operation."""
+        """Start a memory operation. One more than the counter can count waits for the oldest, which LLVM relies on."""
         if self._recorder is not None:
             self._recorder.issued(one)
+        most = _MOST_VM if queue is group.vm else _MOST_LGKM
+        if len(queue.waiting) >= most:
+            queue.drain(group, most - 1)
         queue.push(one)
         if not self.late:
             queue.drain(group, 0)

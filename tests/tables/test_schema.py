@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from m3gen import ops
+from m3gen.ops.coverage import QUICK
 from m3gen.tables.schema import Mismatch, compile_schema
 from m3gen.tables.table import LaunchCode, Point, Provenance
+from m3gen.targets import ARCHITECTURES, default_device
 
 INF, NAN = float("inf"), float("nan")
 SCHEMA = json.loads(files("m3gen.tables").joinpath("schema.json").read_text())
@@ -103,3 +106,16 @@ def test_every_string_number_and_list_of_the_schema_is_bounded() -> None:
                 walk(child)
 
     walk(SCHEMA)
+
+
+@pytest.mark.parametrize("name", ops.names())
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_table_can_hold_every_value_of_every_space(name: str, arch: str) -> None:
+    """Once a search ended in an export that its own schema refused: of "max-ilp" for the hyphen."""
+    device, op = default_device(arch), ops.get(name)
+    schema = json.loads(files("m3gen.tables").joinpath("schema.json").read_text())
+    check = compile_schema(schema["$defs"]["values"], schema["$defs"])
+    for problem in QUICK.problems([op], device):
+        for parameter in op.space(problem, device).parameters:
+            for value in parameter.values:
+                check({parameter.name: value})

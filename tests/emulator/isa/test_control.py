@@ -292,3 +292,15 @@ def test_a_vector_load_may_be_under_way_to_the_register_of_an_older_one(wait: st
 def test_nothing_else_may_touch_what_a_load_is_under_way_to(use: str, register: str) -> None:
     with pytest.raises(MissingWait, match=f"{register} is used while a load"):
         waited("s_nop 0", use)
+
+
+@pytest.mark.parametrize(("more", "arrived"), [(61, False), (62, True), (63, True)])
+def test_a_load_past_what_the_counter_can_count_waits_for_the_oldest(more: int, arrived: bool) -> None:
+    """LLVM waits for none of 64 loads before it uses the first. Once a kernel of 64 was refused for it."""
+    others = "".join(f"global_load_dword v{64 + number}, v[8:9], off offset:12\n" for number in range(more))
+    if not arrived:
+        with pytest.raises(MissingWait, match="v1 is used while a load"):
+            waited(others, "v_mov_b32 v0, v1")
+        return
+    wave = waited(others, "v_mov_b32 v0, v1")
+    assert wave.lanes(0) == [word(wave.bytes_.tobytes(), 0)] * LANES
