@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from m3gen.emulator.faults import UnknownInstruction
-from m3gen.emulator.group import I32, I64, U32, Array, Group, Pending, spread
+from m3gen.emulator.group import I32, I64, U32, VECTORS, Array, Group, Pending, spread
 from m3gen.emulator.isa.lanes import swizzled
+from m3gen.emulator.operand import Operand
 from m3gen.emulator.operands import reader
 from m3gen.emulator.program import Instruction
 from m3gen.emulator.table import LDS, Step, custom
@@ -18,6 +19,11 @@ from m3gen.emulator.table import LDS, Step, custom
 _NAME = re.compile(r"ds_(read|write)(2)?(st64)?_([biu])(\d+)(_d16)?(_hi)?")
 _WIDTHS = ("b32", "b64", "b96", "b128")
 _SMALL = ("u8", "i8", "u16", "i16", "u8_d16", "u8_d16_hi", "i8_d16", "i8_d16_hi", "u16_d16", "u16_d16_hi")
+
+
+def _register(operand: Operand) -> int:
+    """Of `Group.v`: the vector registers, then the accumulation registers, either of which any access may name."""
+    return operand.index + (VECTORS if operand.kind == "a" else 0)
 
 
 def _offset(line: Instruction, name: str = "offset") -> int:
@@ -51,7 +57,7 @@ def _read(line: Instruction, machine: Any) -> Step:
     base, target = reader(line.operands[1], "u32"), line.operands[0]
     count = max(1, width // 4)
     writes = Group.bit(target.kind, target.index, count * len(offsets))
-    first = target.index + (256 if target.kind == "a" else 0)
+    first = _register(target)
 
     def complete(group: Group, address: Array, mask: Array) -> None:
         before = group.enter(mask)
@@ -99,7 +105,7 @@ def _write(line: Instruction, machine: Any) -> Step:
     offsets = _offsets(line, width, bool(two), bool(wide))
     base, sources = reader(line.operands[0], "u32"), line.operands[1:]
     count = max(1, width // 4)
-    firsts = [source.index + (256 if source.kind == "a" else 0) for source in sources]
+    firsts = [_register(source) for source in sources]
 
     def complete(group: Group, address: Array, mask: Array, *data: Array) -> None:
         for number, offset in enumerate(offsets):
@@ -122,8 +128,7 @@ def _write(line: Instruction, machine: Any) -> Step:
 def _read_transposed(line: Instruction, machine: Any) -> Step:
     """Each 16 lanes read a 64-bit piece each, of a matrix whose rows are 16 elements long (b16) or 16 (b8), and get
     columns of it."""
-    base, target, offset = reader(line.operands[1], "u32"), line.operands[0], _offset(line)
-    first = target.index
+    base, first, offset = reader(line.operands[1], "u32"), _register(line.operands[0]), _offset(line)
     writes = Group.bit("v", first, 2)
     elements = 4 if line.mnemonic.endswith("b16") else 8
     kind: Any = np.uint16 if elements == 4 else np.uint8
@@ -153,7 +158,7 @@ def _read_transposed(line: Instruction, machine: Any) -> Step:
 def _permute(line: Instruction, machine: Any) -> Step:
     """Lanes read from, or write to, the lane that an address names; a lane outside EXEC gives 0."""
     base, data = reader(line.operands[1], "u32"), reader(line.operands[2], "u32")
-    target, offset = line.operands[0].index, _offset(line)
+    target, offset = _register(line.operands[0]), _offset(line)
     pulls = line.mnemonic == "ds_bpermute_b32"
 
     def complete(group: Group, result: Array, mask: Array) -> None:
@@ -178,7 +183,7 @@ def _permute(line: Instruction, machine: Any) -> Step:
 
 @custom("ds_swizzle_b32", unit=LDS, section="DS", signature="v : v")
 def _swizzle(line: Instruction, machine: Any) -> Step:
-    data, target = reader(line.operands[1], "u32"), line.operands[0].index
+    data, target = reader(line.operands[1], "u32"), _register(line.operands[0])
     try:
         lane = swizzled(_swizzle_offset(line.modifiers.get("offset", 0)))
     except ValueError as error:
@@ -250,7 +255,7 @@ def _atomic(line: Instruction, machine: Any) -> Step:
     meaning = _ADDS[line.mnemonic.removeprefix("ds_").replace("_rtn", "")]
     operands = line.operands[1:] if returns else line.operands
     base, data, offset = reader(operands[0], "u32"), reader(operands[1], "u32"), _offset(line)
-    target = line.operands[0].index
+    target = _register(line.operands[0]) if returns else 0
     writes = Group.bit("v", target) if returns else 0
 
     def complete(group: Group, address: Array, value: Array, mask: Array) -> None:

@@ -151,18 +151,22 @@ TRANSPOSED = {"ds_read_b64_tr_b16": Transposed(16, 8), "ds_read_b64_tr_b8": Tran
 @QUICK
 @given(seed=SEEDS)
 def test_transposed_reads(mnemonic: str, seed: int) -> None:
-    """That this is what the hardware does is what `test_kernels` says, where Triton loads operands so."""
+    """That this is what the hardware does is what `test_kernels` says, where Triton loads operands so. Once what was
+    for accumulation registers went into vector registers."""
     one = TRANSPOSED[mnemonic]
     wave, rng = made(seed, ALL)
     places, offset = addresses(wave, rng, one.piece, 1, step=one.piece)
-    wave.run(f"{mnemonic} {span('v', 0, one.piece // 4)}, v8 offset:{offset}")
+    bank, first = rng.choice([("v", 0), ("a", 256)])
+    others = [wave.lanes(256 - first + n) for n in range(2)]
+    wave.run(f"{mnemonic} {span(bank, 0, one.piece // 4)}, v8 offset:{offset}")
+    assert [wave.lanes(256 - first + n) for n in range(2)] == others
     for lane in range(LANES):
         group = range(lane - lane % 16, lane - lane % 16 + 16)
         flat = int.from_bytes(b"".join(wave.lds_bytes[places[n] : places[n] + one.piece] for n in group), "little")
         rows = one.piece * 8 // one.bits
         column = [flat >> one.bits * (16 * row + lane % 16) & (1 << one.bits) - 1 for row in range(rows)]
         expected = sum(element << one.bits * row for row, element in enumerate(column))
-        assert whole([wave.lanes(n)[lane] for n in range(one.piece // 4)]) == expected, lane
+        assert whole([wave.lanes(first + n)[lane] for n in range(one.piece // 4)]) == expected, lane
 
 
 @pytest.mark.parametrize("mnemonic", ["ds_bpermute_b32", "ds_permute_b32"])
@@ -173,15 +177,16 @@ def test_permutations(mnemonic: str, seed: int, active: int, offset: int) -> Non
     push to one the last one does."""
     wave, rng = made(seed, active)
     wave.vector(8, [rng.choice([rng.getrandbits(32), 4 * rng.randrange(64)]) for _ in range(LANES)])
-    before, values = wave.lanes(0), wave.lanes(1)
+    bank, first = rng.choice([("v", 0), ("a", 256)])
+    before, values = wave.lanes(first), wave.lanes(first + 1)
     named = [(one + offset) // 4 % 64 for one in wave.lanes(8)]
-    wave.run(f"{mnemonic} v0, v8, v1 offset:{offset}")
+    wave.run(f"{mnemonic} {bank}0, v8, {bank}1 offset:{offset}")
     pushed = [0] * LANES
     for lane in filter(wave.is_active, range(LANES)):
         pushed[named[lane]] = values[lane]
     pulled = [values[named[lane]] if wave.is_active(named[lane]) else 0 for lane in range(LANES)]
     found = pulled if mnemonic == "ds_bpermute_b32" else pushed
-    assert wave.lanes(0) == [found[lane] if wave.is_active(lane) else before[lane] for lane in range(LANES)]
+    assert wave.lanes(first) == [found[lane] if wave.is_active(lane) else before[lane] for lane in range(LANES)]
 
 
 # The lane that a lane reads; LLVM prints these names instead of numbers.
