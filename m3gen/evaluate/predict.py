@@ -159,6 +159,9 @@ class _Launch:
         per_us, trips = self._device.clock_hz / 1e6, self._work.loop_trips
         fixed, varying = dynamics.clocks(resident, trips)
         time = fixed + varying
+        # Whatever the line through two samples leaves before the loop, nothing streams before the first data are there.
+        assert self._timing.latencies is not None
+        first = self._timing.latencies.far if self._work.streamed_bytes else self._timing.latencies.coherent
         share = {"issue": 1.0, "matrix": 1.0, "shared": float(resident)}
         # Units of a SIMD: one workgroup's waves lie on as many SIMDs as they can.
         spread = max(1.0, resident * self._facts.num_warps / self._device.architecture.simds_per_cu) / max(
@@ -168,7 +171,7 @@ class _Launch:
         busy = {term: share[term] * dynamics.busy(term, trips) / per_us for term in share}
         return _Round(
             time_us=time / per_us,
-            start_us=fixed / per_us,
+            start_us=min(time, max(fixed, first)) / per_us,
             issue_us=busy["issue"],
             matrix_us=busy["matrix"],
             shared_us=busy["shared"],

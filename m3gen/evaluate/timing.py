@@ -58,7 +58,7 @@ _LATENCIES = Latencies(
 )
 
 AMD = Timing(
-    version="predict-amd-4",
+    version="predict-amd-5",
     # The shortest nodes of a public HIP-graph measurement are 2.9 us, kernel included (vllm-project/vllm#55235).
     launch_us=2.0,
     memory_latency_us=0.8,  # assumed: loaded HBM latency; idle figures published for MI300X are about half
