@@ -54,7 +54,7 @@ KNOWN_WRONG = """## What is known to be wrong
 
 - m3gen has no prefill op, so what vLLM tuned of its sparse prefill on AMD is no point. Through the door for peers
   (`python -m benchmarks.prefill_choices --vllm PATH`; 4,096 rows of one request of 32,768 tokens, compiled by Triton
-  3.9.0), predict-amd-4 puts what is shipped 7th of 24 on MI300X and 11th of 24 on MI355X, 1.34 and 1.74 times behind
+  3.9.0), predict-amd-5 puts what is shipped 7th of 24 on MI300X and 11th of 24 on MI355X, 1.34 and 1.74 times behind
   the fastest; compiled by Triton 3.6.0 9th and 7th. By which compiler vLLM tuned is not published, and the order is as
   much the compiler's as the chip's. With these two in the place of the query length of 4 and the stages, 3 of 5
   shipped choices are first.

@@ -213,7 +213,20 @@ def test_a_round_takes_as_long_as_its_simulation(programs: int, clocks: float) -
 def test_more_iterations_than_were_run_lie_on_the_line() -> None:
     terms = predict([launch(304)], [SIMULATED], [replace(WORK, loop_trips=100)], MI300X).terms
     assert terms["schedule"] == pytest.approx(201000 / CLOCKS_PER_US, abs=1e-3)
-    assert terms["start"] == pytest.approx(1000 / CLOCKS_PER_US, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "streamed", "start"), [(0, True, 1800), (1000, True, 1800), (2500, True, 2500), (0, False, 700)]
+)
+def test_nothing_streams_before_the_first_data_are_there(fixed: int, streamed: bool, start: int) -> None:
+    """Once a line through two samples left nothing before the loop, and a pick was under the reachable floor."""
+    samples = tuple(
+        Sample(trips, {1: fixed + 2000 * trips, 2: fixed + 3000 * trips}, {"valu": 100.0}) for trips in (2, 4)
+    )
+    simulated = replace(SIMULATED, extra={DYNAMICS: Dynamics(samples, 0.1).to_dict()})
+    work = WORK if streamed else replace(WORK, streamed_bytes=0)
+    terms = predict([launch(304)], [simulated], [work], MI300X).terms
+    assert terms["start"] == pytest.approx(start / CLOCKS_PER_US, abs=1e-3)
 
 
 def test_units_are_as_busy_as_they_were_seen_and_latency_is_the_rest() -> None:
