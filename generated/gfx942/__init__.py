@@ -107,14 +107,16 @@ MODULES = {
     },
     "sparse_decode": {
         "13a2652f": "sparse_decode_13a2652f",
-        "1475638b": "sparse_decode_1475638b",
         "1992d9b0": "sparse_decode_1992d9b0",
+        "43596009": "sparse_decode_43596009",
         "6627fc80": "sparse_decode_6627fc80",
         "68ac4c5d": "sparse_decode_68ac4c5d",
-        "8abff9c0": "sparse_decode_8abff9c0",
+        "77f8aed3": "sparse_decode_77f8aed3",
         "95f791e1": "sparse_decode_95f791e1",
         "a313204e": "sparse_decode_a313204e",
+        "a7f7d6e2": "sparse_decode_a7f7d6e2",
         "bfe9fd81": "sparse_decode_bfe9fd81",
+        "e68451b1": "sparse_decode_e68451b1",
     },
 }
 
@@ -222,13 +224,15 @@ SOURCES = {
     },
     "sparse_decode": {
         "13a2652f": "ffdf07ee8493a8624f257e375b2de9b6c3f8fcfefc841f8adf46b991831b6c95",
-        "1475638b": "4b12f0ab7c074d5668178b24bb2a2f3b388c2e30f3256f2ec77a14dc2e42d7dc",
         "1992d9b0": "59112d55052a31dca90a6592ed6896db998417dbdc7fea7eb6ad192fac077f1d",
+        "43596009": "8cbccb9afbb986acd235e29020317d94d257886386c35c97c96698d571eb1152",
         "6627fc80": "49cc76bf178657c7586c196c8a1da6b4e713ac72fca1e56651f0469f2453d59c",
         "68ac4c5d": "13ab1728e7d854e5119862b731ccb9ea07bf9d89d5c625f2074a7a21ab9ab193",
-        "8abff9c0": "e4546b102bc3f0ef5f0de9279bebcf421ca3c5e7ddb9afa301bcc5a76f7553fb",
+        "77f8aed3": "ea35fd11fac39ab5a7617edaef01e19c81adb659244b76e8c9cb872eb1705280",
         "95f791e1": "13fb626f0dcca7492bd0c27b5e3e4fae25019acaed9f3f8194b43d86ed5bb921",
         "a313204e": "fa61d0d188a608c02661811535053b6a945bf7700dbc4bc619cafbe83cfb46c2",
+        "a7f7d6e2": "fd8ddf1a496970dcbe20d9b3a4f0400cbaded7b68f1271b5dcb865d1b1a598e4",
         "bfe9fd81": "675d43e55186ce873192b70353c43d6093de6ad45affc8103d652b2a0be2762d",
+        "e68451b1": "1979d10d80817538d0571b139cdabd124a25017547b4a7560b26e2ba5922bf57",
     },
 }
