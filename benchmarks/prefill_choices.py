@@ -14,6 +14,7 @@ import itertools
 from pathlib import Path
 
 from m3gen.cli import work
+from m3gen.evaluate.ranking import TIE
 from m3gen.peers import read
 from m3gen.peers.judgement import judge
 from m3gen.peers.worker import PeerRequest
@@ -22,7 +23,6 @@ from m3gen.targets import device
 PEER = Path(__file__).parent / "peers/sparse_prefill_amd.toml"
 SUB_TILES, WARPS, STAGES = (16, 32, 64, 128), (1, 2, 4), (1, 2)
 SHIPPED = {"gfx942": (32, 1, 1), "gfx950": (64, 1, 1)}
-TIE = 0.02
 
 
 def main() -> None:

@@ -40,7 +40,7 @@ _ONE_TILE = (
     "a program copies one tile, so the chain of pair and page comes before all bytes, which the model adds up and the "
     "floor overlaps; with more tiles a program they overlap, and the candidates with those were slower"
 )
-_NOT_KNOWN = "the best of the candidates that a search of 40 found; what would be better is not known"
+_NOT_KNOWN = "the best of the candidates that a search of 60 found; what would be better is not known"
 _ALL_KINDS = (
     "a program serves one kind of rows, and the model of NVIDIA charges it for the instructions of all kinds, which "
     "stand in branches"

@@ -23,7 +23,7 @@ _MOST_WORKGROUPS = 64  # that run in step
 _MOST_STEPS = 5_000_000
 _TURN = 128  # branches after which the other groups have theirs
 _WAVE = 64
-# What vmcnt (6 bits) and lgkmcnt (4 bits) of gfx9 can count: LLVM's AMDGPU usage guide, s_waitcnt.
+# What vmcnt (6 bits) and lgkmcnt (4 bits) of gfx9 can count: LLVM, "Syntax of AMDGPU Instruction Operands", waitcnt.
 _MOST_VM, _MOST_LGKM = 63, 15
 
 

@@ -162,6 +162,8 @@ class _Launch:
         # Whatever the line through two samples leaves before the loop, nothing streams before the first data are there.
         assert self._timing.latencies is not None
         first = self._timing.latencies.far if self._work.streamed_bytes else self._timing.latencies.coherent
+        if "latency" in self._without:
+            first = 0.0
         share = {"issue": 1.0, "matrix": 1.0, "shared": float(resident)}
         # Units of a SIMD: one workgroup's waves lie on as many SIMDs as they can.
         spread = max(1.0, resident * self._facts.num_warps / self._device.architecture.simds_per_cu) / max(
