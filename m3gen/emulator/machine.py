@@ -100,12 +100,12 @@ class Machine:
 
     def _chosen(self, grid: tuple[int, int, int], most: int) -> Array:
         """The workgroups that run, by number: all, or the first `most`. Where a program counts arrivals, the first ones
-        never see the last: then those at x = z = 0 in their place, which count each other, however many."""
+        never see the last: then those at x = 0 in their place, which count each other along y or z, however many."""
         x, y, z = grid
         if x * y * z <= most:
             return np.arange(x * y * z)
         if any(space(line) == "global_atomic" for line in self.program.instructions):
-            return np.arange(y) * x
+            return np.arange(y * z) * x
         return np.arange(most)
 
     def _group(self, numbers: Array, ids: Array, wave: int, pointers: Mapping[str, int]) -> Group:

@@ -218,12 +218,13 @@ def test_where_an_instruction_moves_bytes(text: str, kind: str) -> None:
     assert space(machine(text).program.instructions[0]) == kind
 
 
-def test_of_a_grid_that_counts_arrivals_all_that_count_each_other_run() -> None:
+@pytest.mark.parametrize("grid", [(2, 70), (2, 1, 70), (2, 7, 10)])
+def test_of_a_grid_that_counts_arrivals_all_that_count_each_other_run(grid: tuple[int, ...]) -> None:
     """Once the first ones ran, of which none is the last, so that what the last does was in no prediction."""
     counter, order = torch.zeros(1, dtype=torch.int32), torch.zeros(140, dtype=torch.int32)
     x, out = torch.randn(70 * 64), torch.zeros(70 * 64)
     with emulating("gfx942", profile=True, workgroups=64) as emulator:
-        kernels.count[(2, 70)](counter, order, BLOCK=64)
+        kernels.count[grid](counter, order, BLOCK=64)
         kernels.double_some[(70,)](x, out, 70 * 64, 3, BLOCK=64, num_warps=1)
     counting, doubling = emulator.profiles
     assert counter.item() == 70
